@@ -1,7 +1,7 @@
-"""Rules of every test run: one hypothesis profile, a seed that is told, logging that no test inherits, and nothing left out in silence.
+"""Rules of every test run: one hypothesis profile, a printed seed, isolated logging, checked skips.
 
-A test that needs a GPU or a tool that is not there skips with a reason that begins with "needs ". Whatever else is skipped, or expected to
-fail, fails the run.
+A test may skip only with a reason that begins with "needs " (a GPU or a tool that is missing). Any
+other skip or expected failure fails the run.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from hypothesis import settings
 
 from tritonpy.logs import LOGGER
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # tests import ONNX Runtime themselves too
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # tests import ONNX Runtime themselves, too
 ALLOWED = "needs "
 SEED_BITS = 32
-_LOGGERS = ("", LOGGER, "tritonpy.model", "tritonpy.repository")  # whose levels commands set
+_LOGGERS = ("", LOGGER, "tritonpy.model", "tritonpy.repository")  # loggers whose levels commands set
 
 settings.register_profile("tritonpy", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("tritonpy")
 
 
-@pytest.hookimpl(tryfirst=True)  # before hypothesis reads its option
+@pytest.hookimpl(tryfirst=True)  # runs before hypothesis reads its option
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed of the run where the command line names none."""
+    """Choose the seed of the run if the command line names none."""
     if config.option.hypothesis_seed is None:
         config.option.hypothesis_seed = str(secrets.randbits(SEED_BITS))
     config.pluginmanager.register(_SkipRule(), "skip rule")
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Whatever a test makes of the logging of this process, the next one finds it as it was."""
+    """Restore the logging configuration of this process after each test."""
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     levels = {name: logging.getLogger(name).level for name in _LOGGERS}
@@ -52,12 +52,12 @@ def logging_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Tell how to have the same examples again."""
+    """Return the line that shows how to repeat the examples."""
     return _repeat(config)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config) -> None:
-    """Tell it beside the failures too: a quiet run has no header."""
+    """Print the seed next to the failures: a quiet run has no header."""
     if exitstatus:
         terminalreporter.line(_repeat(config))
 
@@ -67,17 +67,17 @@ def _repeat(config: pytest.Config) -> str:
 
 
 class _SkipRule:
-    """Remembers what was left out without leave."""
+    """Records skips and expected failures without an accepted reason."""
 
     def __init__(self) -> None:
         self._offenders: list[str] = []
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """See a whole module that is skipped."""
+        """Record a skipped module."""
         self._note(report)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """See a test that is skipped or expected to fail."""
+        """Record a test that is skipped or expected to fail."""
         self._note(report)
 
     def _note(self, report: pytest.CollectReport | pytest.TestReport) -> None:
@@ -87,12 +87,12 @@ class _SkipRule:
             self._offenders.append(f"{report.nodeid}: skip: {reason}")
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail a run that would pass."""
+        """Fail a run that would otherwise pass."""
         if self._offenders and session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """List them at the end."""
+        """List the recorded tests at the end."""
         if not self._offenders:
             return
         terminalreporter.section("left out without leave", red=True, bold=True)

@@ -1,4 +1,4 @@
-"""Draws what `bench.budget` found."""
+"""Plot of the results of `bench.budget`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,30 @@ if TYPE_CHECKING:
 
 
 def draw(results: Sequence[Result], file: Path) -> None:
-    """Write hit rates over the room, for each kind of traffic."""
+    """Plot hit rates over capacity for each kind of traffic into `file`."""
     kinds = list(dict.fromkeys(each.traffic for each in results))
     figure, rows = plt.subplots(1, len(kinds), figsize=(5 * len(kinds), 4), layout="constrained", squeeze=False)
     for kind, axes in zip(kinds, rows[0], strict=True):
         of_kind = [each for each in results if each.traffic == kind]
-        rooms = sorted({each.room for each in of_kind})
-        axes.plot(rooms, [_of(of_kind, room).best for room in rooms], c="grey", ls=":", label="best possible")
-        axes.plot(rooms, [_of(of_kind, room).simulated for room in rooms], c="tab:blue", label="LRU, simulated")
+        capacities = sorted({each.capacity for each in of_kind})
+        axes.plot(
+            capacities,
+            [_of(of_kind, capacity).best for capacity in capacities],
+            c="grey",
+            ls=":",
+            label="best possible",
+        )
+        axes.plot(
+            capacities,
+            [_of(of_kind, capacity).simulated for capacity in capacities],
+            c="tab:blue",
+            label="LRU, simulated",
+        )
         for clients, marker in zip(sorted({each.clients for each in of_kind}), "x+", strict=False):
             measured = [each for each in of_kind if each.clients == clients]
             label = f"server, {clients} client" + ("s" if clients > 1 else "")
             axes.scatter(
-                [each.room for each in measured],
+                [each.capacity for each in measured],
                 [each.measured for each in measured],
                 marker=marker,
                 s=60,
@@ -39,5 +50,5 @@ def draw(results: Sequence[Result], file: Path) -> None:
     figure.savefig(file)
 
 
-def _of(results: Sequence[Result], room: int) -> Result:
-    return next(each for each in results if each.room == room)
+def _of(results: Sequence[Result], capacity: int) -> Result:
+    return next(each for each in results if each.capacity == capacity)

@@ -1,4 +1,4 @@
-"""The load generators: wrk for HTTP, h2load for gRPC (light ones), and Triton's perf_analyzer."""
+"""Load generators: wrk for HTTP, h2load for gRPC (both light), and Triton's perf_analyzer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from bench.payloads import Payload
 from bench.processes import Running
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 ATTEMPTS = 3
-LEAST_ANSWER = 20  # bytes of a gRPC answer that says which model it is of
+MIN_RESPONSE_BYTES = 20  # minimum size of a gRPC response with a model name
 
 
 @dataclass(frozen=True)
-class Load:
-    """What one run of a client saw: requests per second, latencies in microseconds (0: not told), server CPU per request in us."""
+class LoadResult:
+    """One run of a client: requests/s, latencies in us (0: unknown), and server CPU per request in us."""
 
     rate: float
     p50_us: float
@@ -28,8 +28,8 @@ class Load:
     p99_us: float = 0.0
 
 
-# The last 8 bytes of a body count its requests, from a moment on: no two of them ask the same.
-_COUNTED = """
+# The last 8 bytes of the body are a counter, so that all requests differ.
+_DISTINCT_BODIES_LUA = """
 local head, number = wrk.body:sub(1, -9), os.time() * 1000000
 request = function()
   number = number + 1
@@ -43,8 +43,8 @@ end
 """
 
 
-def wrk(server: Running, payload: Payload, in_flight: int, seconds: int, counted: bool = False) -> Load:
-    """Load the HTTP endpoint with `in_flight` connections from one thread; `counted`: no two requests have equal inputs."""
+def wrk(server: Running, payload: Payload, in_flight: int, seconds: int, distinct: bool = False) -> LoadResult:
+    """Load the HTTP endpoint with `in_flight` connections; if `distinct`, all inputs differ."""
     with tempfile.TemporaryDirectory() as folder:
         body, script = Path(folder, "body"), Path(folder, "request.lua")
         body.write_bytes(payload.body)
@@ -53,7 +53,7 @@ def wrk(server: Running, payload: Payload, in_flight: int, seconds: int, counted
             'wrk.method = "POST"\nwrk.body = file:read("*a")\n'
             'wrk.headers["Content-Type"] = "application/octet-stream"\n'
             f'wrk.headers["Inference-Header-Content-Length"] = "{payload.header_length}"\n'
-            + (_COUNTED if counted else "")
+            + (_DISTINCT_BODIES_LUA if distinct else "")
         )
         url = f"http://127.0.0.1:{server.http}/v2/models/{payload.model}/infer"
         command = [
@@ -70,11 +70,11 @@ def wrk(server: Running, payload: Payload, in_flight: int, seconds: int, counted
         ]
         text, cpu = _run(command, server)
     if "Non-2xx" in text or "Socket errors" in text:
-        raise RuntimeError(f"{server.name} answered with errors:\n{text}")
+        raise RuntimeError(f"{server.name} responded with errors:\n{text}")
     count = int(_find(r"(\d+) requests in", text))
-    if not count and seconds < PATIENCE_S // 2:
-        return wrk(server, payload, in_flight, 2 * seconds, counted)
-    return Load(
+    if not count and seconds < TIMEOUT_S // 2:
+        return wrk(server, payload, in_flight, 2 * seconds, distinct)
+    return LoadResult(
         float(_find(r"Requests/sec:\s+([\d.]+)", text)),
         _microseconds(_find(r"50%\s+([\d.]+\w+)", text)),
         cpu / max(count, 1),
@@ -82,7 +82,7 @@ def wrk(server: Running, payload: Payload, in_flight: int, seconds: int, counted
     )
 
 
-def h2load(server: Running, payload: Payload, in_flight: int, seconds: int) -> Load:
+def h2load(server: Running, payload: Payload, in_flight: int, seconds: int) -> LoadResult:
     """Load the gRPC endpoint with `in_flight` streams on at most 8 connections from one thread."""
     connections = min(in_flight, 8)
     with tempfile.TemporaryDirectory() as folder:
@@ -95,53 +95,53 @@ def h2load(server: Running, payload: Payload, in_flight: int, seconds: int) -> L
         ]  # fmt: skip
         text, cpu = _run(command, server)
         times = sorted([int(line.rpartition("\t")[2]) for line in log.read_text().splitlines()])
-    if not times and seconds < PATIENCE_S // 2:
+    if not times and seconds < TIMEOUT_S // 2:
         return h2load(server, payload, in_flight, 2 * seconds)
     done = int(_find(r"(\d+) succeeded", text))
     errors = int(_find(r"(\d+) failed", text)) + int(_find(r"(\d+) errored", text))
-    # A call that fails by its trailers alone is a success to h2load: its answer has no data.
-    if done == 0 or errors or int(_find(r"\((\d+)\) data", text)) < done * LEAST_ANSWER:
-        raise RuntimeError(f"{server.name} answered with errors:\n{text}")
+    # h2load counts a call that fails in its trailers as a success; its response has no data.
+    if done == 0 or errors or int(_find(r"\((\d+)\) data", text)) < done * MIN_RESPONSE_BYTES:
+        raise RuntimeError(f"{server.name} responded with errors:\n{text}")
     rate = float(_find(r"finished in [\d.]+\w+, ([\d.]+) req/s", text))
-    return Load(rate, times[len(times) // 2], cpu / done, times[len(times) * 99 // 100])
+    return LoadResult(rate, times[len(times) // 2], cpu / done, times[len(times) * 99 // 100])
 
 
-def perf_analyzer(binary: Path, server: Running, payload: Payload, in_flight: int, protocol: str) -> Load:
-    """Load one protocol with the real perf_analyzer, binary tensors, one measurement window of 3 s."""
+def perf_analyzer(binary: Path, server: Running, payload: Payload, in_flight: int, protocol: str) -> LoadResult:
+    """Load one protocol with the real perf_analyzer: binary tensors, one window of 3 s."""
     return perf_analyzer_with(binary, server, payload.model, in_flight, protocol, 3)
 
 
 def perf_analyzer_with(
     binary: Path, server: Running, model: str, in_flight: int, protocol: str, seconds: int, more: Sequence[str] = ()
-) -> Load:
-    """The same with a model, the seconds of a window and further flags."""
+) -> LoadResult:
+    """Run perf_analyzer with a model, the seconds of a window, and further flags."""
     port = server.http if protocol == "http" else server.grpc
     command = [
         str(binary), "-m", model, "-i", protocol, "-u", f"127.0.0.1:{port}", f"--concurrency-range={in_flight}",
         f"--measurement-interval={seconds * 1000}", "--max-trials=3", "--stability-percentage=999", *more,
     ]  # fmt: skip
     text, cpu = _run(command, server)
-    # perf_analyzer runs several windows and reports one: its CPU per request comes from the rate and the wall time.
+    # perf_analyzer runs several windows and reports one.
     rate = float(_find(r"Throughput: ([\d.]+) infer/sec", text))
     count = int(_find(r"Request count: (\d+)", text))
     p50, p99 = [float(_find(rf"{part} latency: (\d+) usec", text)) for part in ("p50", "p99")]
-    return Load(rate, p50, cpu / max(count, 1), p99)
+    return LoadResult(rate, p50, cpu / max(count, 1), p99)
 
 
 def _run(command: list[str], server: Running) -> tuple[str, float]:
     for _ in range(ATTEMPTS):
         before = server.cpu_seconds()
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
         except (
             subprocess.TimeoutExpired
-        ):  # perf_analyzer stands still now and then: what it loads answers others meanwhile
-            print(f"{command[0]} stood still on {server.name}: once more", file=sys.stderr, flush=True)
+        ):  # perf_analyzer hangs sometimes, although the server responds to other clients
+            print(f"{command[0]} hung on {server.name}: retrying", file=sys.stderr, flush=True)
             continue
         if done.returncode != 0:
             raise RuntimeError(f"{command[0]} failed on {server.name}:\n{done.stdout}\n{done.stderr}")
         return done.stdout, (server.cpu_seconds() - before) * 1e6
-    raise RuntimeError(f"{command[0]} stood still on {server.name}, {ATTEMPTS} times")
+    raise RuntimeError(f"{command[0]} hung on {server.name} {ATTEMPTS} times")
 
 
 def _find(pattern: str, text: str) -> str:

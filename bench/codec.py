@@ -1,4 +1,4 @@
-"""What reading and writing strings costs a worker by itself: no server, no process, no socket."""
+"""Cost of decoding and encoding strings alone, without server, process or socket."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from statistics import median
 
 from bench import payloads
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 
 RUNNING = Running("codec alone", os.getpid())
 _WORKER = Path(__file__).resolve().parent.parent / "plugins/backend_python/tritonpy_backend_python/worker"
 
 
-def load(seconds: int) -> Load:
-    """Decode and encode the 10,000 strings of a request again and again; the latency is the median of both together."""
+def load(seconds: int) -> LoadResult:
+    """Decode and encode the 10,000 strings of a request repeatedly; return the median of both together."""
     sys.path.append(str(_WORKER))
     import numpy as np
 
@@ -31,4 +31,4 @@ def load(seconds: int) -> Load:
         begin = time.perf_counter()
         strings.encode(strings.decode(wire, (1, payloads.STRINGS)))
         times.append(1e6 * (time.perf_counter() - begin))
-    return Load(len(times) / seconds, median(times), median(times))
+    return LoadResult(len(times) / seconds, median(times), median(times))

@@ -1,8 +1,9 @@
-"""Compares tritonpy with the real Triton, and with the bare echo of each transport: `python -m bench.compare --triton FILE`.
+"""Comparison of tritonpy with the real Triton and the bare echo server of each transport.
 
-Each row interleaves its two servers, which are up all the time, for at least five pairs of short runs; the verdict is that of
-`bench.verdict`. `--triton` names the real server's start script and `--perf-analyzer` its load generator (tests/conformance/oracle.sh DIR makes
-both). Rows whose servers are missing are left out with a message.
+Run with `python -m bench.compare --triton FILE`. Each row alternates between its two running servers for at
+least five pairs of short runs; `bench.verdict` defines the verdict. `--triton` is the real server's start
+script and `--perf-analyzer` its load generator; `tests/conformance/oracle.sh DIR` makes both. Rows without
+their servers are skipped with a message.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from bench import clients, judged, models, payloads, processes, regions
-from bench.judged import ECHO, ON_GRPCIO, ONNX, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
+from bench import clients, comparison_rows, models, payloads, processes, regions
+from bench.comparison_rows import ECHO, ON_GRPCIO, ONNX, ONNX_ON_GRPCIO, TRANSPORTS, TRITON
 from bench.processes import Running
 from bench.program import parser_of, run
 from bench.rows import P50, Case
@@ -27,14 +28,14 @@ REGION_MIB = 32
 
 
 def main() -> int:
-    """Run the chosen rows and print the table; 1 when a row fell short."""
+    """Run the chosen rows and print the table; return 1 if a row fell short."""
     parser = parser_of(__doc__)
-    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="rows of these transports alone")
+    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="only rows of these transports")
     arguments = parser.parse_args()
     cases = [
         case
         for transport in arguments.transport or TRANSPORTS
-        for case in (*judged.judged(transport, arguments.perf_analyzer), *_in_process(transport))
+        for case in (*comparison_rows.comparison_cases(transport, arguments.perf_analyzer), *_in_process(transport))
         if arguments.only in case.name
     ]
     wanted = {name for case in cases for name in (case.subject, case.other)}
@@ -49,11 +50,11 @@ def main() -> int:
 
 
 def _in_process(transport: str) -> list[Case]:
-    """Return the rows of ONNX Runtime over HTTP: beside the echo, and beside the same function in Triton's Python backend."""
+    """Return the rows of ONNX Runtime over HTTP, against the echo and Triton's Python backend."""
     if transport != "uvicorn":
         return []
 
-    def http(in_flight: int, payload: payloads.Payload) -> Callable[[Running, int], clients.Load]:
+    def http(in_flight: int, payload: payloads.Payload) -> Callable[[Running, int], clients.LoadResult]:
         return lambda server, seconds: clients.wrk(server, payload, in_flight, seconds)
 
     small, large, echo = payloads.add_sub(), payloads.identity(), ECHO[transport]
@@ -68,7 +69,7 @@ def _in_process(transport: str) -> list[Case]:
 
 
 def _starts(folder: Path, triton: Path | None) -> dict[str, Start]:
-    """Return how each server is started; those that cannot be are not among them."""
+    """Return a start function per server that is available."""
     onnx, python = folder / "onnx", folder / "python"
     models.write_onnx(onnx)
     models.write_python_backend(python)

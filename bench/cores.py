@@ -1,8 +1,8 @@
-"""What more cores bring: `python -m bench.cores`.
+"""Throughput prediction for more CPU cores: `python -m bench.cores`.
 
-Measures what a request costs in the frontend processes, in the engine's process and in the models' workers with N = 0, 1 and 2 frontend processes
-(interleaved short runs, CPU time of each process from /proc), and predicts from these costs what 4, 16 and 64 cores can do. The prediction is checked
-where this machine can: the costs at N = 1 must foretell the rate at N = 2, and the other way round.
+Measures the cost of a request in frontend processes, engine and workers with N = 0, 1 and 2 frontend processes
+(interleaved short runs, CPU times from /proc). From these costs it predicts the rate on 4, 16 and 64 cores. As a
+check, the costs at N = 1 must predict the rate at N = 2, and vice versa.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from pathlib import Path
 import psutil
 
 from bench import clients, models, payloads, processes
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 
 CORES = (1, 2, 4, 8, 16, 32, 64)
-SHOWN = (4, 16, 64)
+MAX_ROWS = (4, 16, 64)
 IN_FLIGHT = 128
 _FRONTEND = "tritonpy.frontend_processes.process"
-Loading = Callable[[Running, int], Load]
+LoadFunction = Callable[[Running, int], LoadResult]
 
 
 @dataclass(frozen=True)
 class Costs:
-    """CPU microseconds of one request by where they are spent, the load generator's too; and the run's rate and how many cores it had."""
+    """CPU us of one request by process kind (with the load generator), and the run's rate and cores."""
 
     frontend: float
     engine: float
@@ -43,13 +43,13 @@ class Costs:
 
     @property
     def server(self) -> float:
-        """All of the server's."""
+        """CPU us of the whole server."""
         return self.frontend + self.engine + self.worker
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What so many cores can do, with how many frontend processes and workers, and which stage stands in the way of more."""
+    """Predicted rate, with the numbers of frontend processes and workers and the limiting stage."""
 
     rate: float
     frontends: int
@@ -57,10 +57,10 @@ class Forecast:
     limit: str
 
 
-def foretell(costs: Costs, cores: float, frontends: int, workers: int, client_us: float = 0.0) -> tuple[float, str]:
-    """Return requests per second, and what limits them: the engine and each process of the others use one core at most.
+def predict(costs: Costs, cores: float, frontends: int, workers: int, client_us: float = 0.0) -> tuple[float, str]:
+    """Return requests per second and the limiting stage; each process uses at most one core.
 
-    `client_us` is what the load generator takes of the same cores.
+    `client_us` is the load generator's CPU time on the same cores.
     """
     limits = {
         "engine": 1e6 / costs.engine,
@@ -72,28 +72,28 @@ def foretell(costs: Costs, cores: float, frontends: int, workers: int, client_us
     return limits[limit], limit
 
 
-def best(costs: Costs, cores: int) -> Forecast:
-    """Return the forecast with as many processes as serve: the load generator has a machine of its own."""
+def best_forecast(costs: Costs, cores: int) -> Forecast:
+    """Return the best forecast over the number of processes, with the load generator on another machine."""
     if not costs.frontend:
-        rate, limit = foretell(costs, cores, 0, cores)
+        rate, limit = predict(costs, cores, 0, cores)
         return Forecast(rate, 0, min(cores, ceil(rate * costs.worker / 1e6)), limit)
     forecasts = []
     for frontends in range(1, cores + 1):
-        rate, limit = foretell(costs, cores, frontends, cores)
+        rate, limit = predict(costs, cores, frontends, cores)
         forecasts.append(Forecast(rate, frontends, ceil(rate * costs.worker / 1e6), limit))
     return max(forecasts, key=lambda forecast: (round(forecast.rate), -forecast.frontends))
 
 
-def crosscheck(of: Costs, known: Costs, frontends: int) -> float:
-    """Return by how much the rate that was measured (`of`) differs from what the costs at another N foretell on the cores that the run had."""
-    return of.rate / foretell(known, of.cores, frontends, 1, known.client)[0]
+def prediction_ratio(measured: Costs, known: Costs, frontends: int) -> float:
+    """Return the measured rate relative to the prediction from the costs at another N on the same cores."""
+    return measured.rate / predict(known, measured.cores, frontends, 1, known.client)[0]
 
 
-def measure(server: Running, loading: Loading, seconds: int) -> Costs:
-    """Load the server once."""
-    before, client = _by_stage(server), _client_seconds()
-    load = loading(server, seconds)
-    spent = {stage: now - before[stage] for stage, now in _by_stage(server).items()}
+def measure(server: Running, run_load: LoadFunction, seconds: int) -> Costs:
+    """Load the server once and return the costs."""
+    before, client = _cpu_by_stage(server), _client_seconds()
+    load = run_load(server, seconds)
+    spent = {stage: now - before[stage] for stage, now in _cpu_by_stage(server).items()}
     client = _client_seconds() - client
     count = sum(spent.values()) * 1e6 / load.cpu_us
     each = {stage: time * 1e6 / count for stage, time in spent.items()}
@@ -102,11 +102,11 @@ def measure(server: Running, loading: Loading, seconds: int) -> Costs:
 
 
 def median(runs: list[Costs]) -> Costs:
-    """Return the medians, field by field."""
+    """Return the median of each field."""
     return Costs(*(statistics.median(getattr(run, field.name) for run in runs) for field in fields(Costs)))
 
 
-def _by_stage(server: Running) -> dict[str, float]:
+def _cpu_by_stage(server: Running) -> dict[str, float]:
     spent = {"frontend": 0.0, "engine": 0.0, "worker": 0.0}
     for process in [psutil.Process(server.pid), *psutil.Process(server.pid).children(recursive=True)]:
         with contextlib.suppress(psutil.Error):
@@ -117,7 +117,7 @@ def _by_stage(server: Running) -> dict[str, float]:
 
 
 def _client_seconds() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # of those that have ended: not of the servers
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # ended children only, not the servers
     return used.ru_utime + used.ru_stime
 
 
@@ -133,24 +133,24 @@ def _servers() -> Iterator[dict[int, Running]]:
 
 
 def main() -> None:
-    """Measure both protocols, print the tables, and draw the plot where a file for it is named."""
+    """Measure both protocols, print the tables, and draw the plot if `--plot` is given."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2, help="length of one run")
-    parser.add_argument("--plot", type=Path, help="write the plot there")
+    parser.add_argument("--plot", type=Path, help="write the plot to this file")
     arguments = parser.parse_args()
     payload = payloads.add_sub()
-    protocols: dict[str, Loading] = {
+    protocols: dict[str, LoadFunction] = {
         "HTTP": lambda server, seconds: clients.wrk(server, payload, IN_FLIGHT, seconds),
         "gRPC": lambda server, seconds: clients.h2load(server, payload, IN_FLIGHT, seconds),
     }
     found: dict[str, dict[int, Costs]] = {}
     with _servers() as servers:
-        for protocol, loading in protocols.items():
+        for protocol, run_load in protocols.items():
             runs: dict[int, list[Costs]] = {count: [] for count in servers}
             for _ in range(arguments.rounds):
                 for count, server in servers.items():
-                    runs[count].append(measure(server, loading, arguments.seconds))
+                    runs[count].append(measure(server, run_load, arguments.seconds))
             found[protocol] = {count: median(each) for count, each in runs.items()}
             report(protocol, found[protocol])
     if arguments.plot is not None:
@@ -158,10 +158,10 @@ def main() -> None:
 
 
 def report(protocol: str, costs: dict[int, Costs]) -> None:
-    """Print what was measured, what that foretells, and how far it can be trusted."""
+    """Print the measured costs, the check of the prediction, and the prediction."""
     print(f"\n{protocol}, {IN_FLIGHT} in flight, CPU us per request (medians):")
     print(
-        "| N | frontends | engine | workers | client | requests/s | cores had | engine / all of N = 0 |\n"
+        "| N | frontends | engine | workers | client | requests/s | cores used | engine / all of N = 0 |\n"
         + "|---" * 8
         + "|"
     )
@@ -172,11 +172,11 @@ def report(protocol: str, costs: dict[int, Costs]) -> None:
             f"| {each.cores:.2f} | {share} |"
         )
     for count, other in ((1, 2), (2, 1)):
-        ratio = crosscheck(costs[count], costs[other], count)
-        print(f"the rate at N = {count} is {ratio:.2f} of what the costs at N = {other} foretell")
+        ratio = prediction_ratio(costs[count], costs[other], count)
+        print(f"the rate at N = {count} is {ratio:.2f} of the prediction from the costs at N = {other}")
     print("\n| cores | one process | N frontend processes | N | workers | times | limited by |\n" + "|---" * 7 + "|")
-    for cores in SHOWN:
-        one, many = best(costs[0], cores), best(costs[2], cores)
+    for cores in MAX_ROWS:
+        one, many = best_forecast(costs[0], cores), best_forecast(costs[2], cores)
         print(
             f"| {cores} | {one.rate:,.0f} | {many.rate:,.0f} | {many.frontends} | {many.workers} | {many.rate / one.rate:.1f} "
             f"| {many.limit} |"
@@ -184,7 +184,7 @@ def report(protocol: str, costs: dict[int, Costs]) -> None:
 
 
 def draw(found: dict[str, dict[int, Costs]], file: Path) -> None:
-    """Write the plot."""
+    """Write the plot to `file`."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -193,7 +193,13 @@ def draw(found: dict[str, dict[int, Costs]], file: Path) -> None:
     figure, axes = plt.subplots(1, len(found), figsize=(11, 4.2), constrained_layout=True)
     for axis, (protocol, costs) in zip(axes, found.items(), strict=True):
         for count, label, style in ((0, "one process", "--"), (2, "N frontend processes", "-")):
-            axis.plot(CORES, [best(costs[count], cores).rate / 1e3 for cores in CORES], style, marker="o", label=label)
+            axis.plot(
+                CORES,
+                [best_forecast(costs[count], cores).rate / 1e3 for cores in CORES],
+                style,
+                marker="o",
+                label=label,
+            )
         axis.set(
             title=protocol, xlabel="cores", ylabel="thousand requests/s", xscale="log", xticks=CORES, xticklabels=CORES
         )

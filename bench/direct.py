@@ -1,6 +1,7 @@
-"""A framework called directly, as its own documentation shows it: `python -m bench.direct SUBJECT FOLDER ROWS`.
+"""A framework called directly, as in its documentation: `python -m bench.direct SUBJECT FOLDER ROWS`.
 
-FOLDER is the version folder of a model; the threads are the framework's own choice. It obeys `bench.looping`.
+FOLDER is the version folder of a model. The framework chooses its number of threads. `bench.repeated_work`
+controls the process.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bench.framework_work import SUBJECTS
-from bench.looping import obey
+from bench.repeated_work import serve_commands
 
 Array = npt.NDArray[Any]
 Inputs = Mapping[str, Array]
@@ -22,12 +23,12 @@ Run = Callable[[Inputs], object]
 
 
 def main() -> None:
-    """Open the model, then run it as often as is asked for."""
+    """Load the model, then execute it on command."""
     name, folder, rows = sys.argv[1:]
     subject = next(subject for subject in SUBJECTS if subject.name == name)
     inputs = subject.kind.arrays(int(rows))
     run = OPENERS[subject.framework](Path(folder))
-    obey(lambda: run(inputs))
+    serve_commands(lambda: run(inputs))
 
 
 def _onnxruntime(folder: Path) -> Run:

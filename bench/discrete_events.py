@@ -1,4 +1,4 @@
-"""A server without a server: a real scheduler with a batch policy, in a time that is a number."""
+"""Discrete-event simulation of a server: a real scheduler and batch policy in simulated time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from tritonpy import Batch, BatchPolicy, CallbackSink, InferRequest, Line, SchedulerContext
+from tritonpy import Batch, BatchPolicy, CallbackSink, InferRequest, SchedulerContext, WaitingQueue
 from tritonpy_batching_dynamic.scheduler import DynamicScheduler
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -22,7 +22,7 @@ _SECOND = 10**9
 
 
 class Costs:
-    """What batches of a model cost, drawn from what was recorded; `factor(now_ns)` makes them dearer from some time on."""
+    """Recorded durations of a model's batches; `factor(now_ns)` scales them over time."""
 
     def __init__(self, name: str, seed: int = 0, factor: Callable[[int], float] = lambda _: 1.0) -> None:
         recorded: dict[str, list[float]] = json.loads((COSTS / f"{name}.json").read_text(encoding="utf-8"))
@@ -31,12 +31,12 @@ class Costs:
         self._factor = factor
 
     def draw(self, rows: int, now_ns: int) -> int:
-        """Return the ns that a batch of `rows` takes, between the recorded sizes on either side of it."""
+        """Return a random duration in ns of a batch of `rows`, interpolated between recorded sizes."""
         at = self._random.random()
         return int(self.typical(rows, at) * self._factor(now_ns))
 
     def typical(self, rows: int, quantile: float = 0.5) -> float:
-        """Return that quantile of the ns that such a batch takes."""
+        """Return a quantile of the duration in ns of a batch of `rows`."""
         below = max(size for size in self._recorded if size <= rows)
         above = min(size for size in self._recorded if size >= rows)
         low, high = (self._quantile(size, quantile) for size in (below, above))
@@ -49,7 +49,7 @@ class Costs:
 
 @dataclass
 class Load:
-    """Who asks: `clients` that each send the next request a while after an answer, and requests at given `times` (ns)."""
+    """`clients` that send the next request shortly after a response, and requests at `times` (ns)."""
 
     seconds: float
     clients: int = 0
@@ -59,37 +59,37 @@ class Load:
 
     @property
     def end_ns(self) -> int:
-        """When no more requests are sent."""
+        """The time of the last request."""
         return int(self.seconds * _SECOND)
 
 
 @dataclass
 class Outcome:
-    """What the clients saw: when each answer came and how long it took, in ns; and the sizes of the batches."""
+    """Times and latencies of responses in ns, and the sizes of batches."""
 
     end_ns: int
-    answered: list[tuple[int, int]] = field(default_factory=list)
+    responses: list[tuple[int, int]] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
 
     def between(self, first: float, last: float) -> Outcome:
-        """Return what happened between two shares of the time."""
+        """Return the outcome between two fractions of the run."""
         low, high = first * self.end_ns, last * self.end_ns
-        answered = [(int(at - low), taken) for at, taken in self.answered if low <= at < high]
-        return Outcome(int(high - low), answered, self.batches)
+        responses = [(int(at - low), latency) for at, latency in self.responses if low <= at < high]
+        return Outcome(int(high - low), responses, self.batches)
 
     @property
     def throughput(self) -> float:
-        """Answers per second, without those that came after the end."""
-        return sum(at <= self.end_ns for at, _ in self.answered) * _SECOND / self.end_ns if self.answered else 0.0
+        """Responses per second, without those after the end."""
+        return sum(at <= self.end_ns for at, _ in self.responses) * _SECOND / self.end_ns if self.responses else 0.0
 
     def quantile_ms(self, quantile: float) -> float:
-        """Return that quantile of the latencies."""
-        taken = sorted(taken for _, taken in self.answered)
-        return taken[min(int(quantile * len(taken)), len(taken) - 1)] / 1e6
+        """Return a quantile of the latencies in ms."""
+        latency = sorted(latency for _, latency in self.responses)
+        return latency[min(int(quantile * len(latency)), len(latency) - 1)] / 1e6
 
 
 def poisson(rate: float, begin_s: float, end_s: float, random: Random) -> list[int]:
-    """Return times at which requests come independently of each other, `rate` per second."""
+    """Return the times in ns of Poisson arrivals, `rate` per second."""
     times, now = list[int](), begin_s
     while (now := now + random.expovariate(rate)) < end_s:
         times.append(int(now * _SECOND))
@@ -97,7 +97,7 @@ def poisson(rate: float, begin_s: float, end_s: float, random: Random) -> list[i
 
 
 class Simulation:
-    """One model with some instances under one load."""
+    """Simulation of one model with several instances under one load."""
 
     def __init__(
         self,
@@ -105,12 +105,12 @@ class Simulation:
         policy: Callable[[ModelConfig], BatchPolicy],
         costs: Costs,
         instances: int = 1,
-        line: Callable[[], Line] | None = None,
+        new_queue: Callable[[], WaitingQueue] | None = None,
     ) -> None:
         parsed = text_format.Parse(config, ModelConfig())
         self._policy = policy(parsed)
         self._scheduler = DynamicScheduler(
-            SchedulerContext("m", 1, parsed, None, lambda _: self._policy, lambda: None, line=line)  # type: ignore[arg-type]
+            SchedulerContext("m", 1, parsed, None, lambda _: self._policy, lambda: None, new_queue=new_queue)  # type: ignore[arg-type]
         )
         self._scheduler.instances_changed(range(instances))
         self._costs = costs
@@ -121,7 +121,7 @@ class Simulation:
         self._wakes: set[int] = set()
 
     def run(self, load: Load, name: Callable[[int], str] = lambda _: "") -> Outcome:
-        """Play the load until everything is answered; `name(ns)` is the id of the request that comes then."""
+        """Run the load until all requests have responses; `name(ns)` is the id of a request at that time."""
         self._name = name
         self._load, self._random, self._outcome = load, Random(load.seed), Outcome(load.end_ns)
         for client in range(load.clients):
@@ -138,12 +138,12 @@ class Simulation:
         return self._outcome
 
     def run_tenants(self, times: Mapping[str, Sequence[int]], load: Load) -> dict[str, Outcome]:
-        """Play requests of several tenants, each at its times, and return what each of them saw."""
-        whose = {at: tenant for tenant, each in times.items() for at in each}
-        outcome = self.run(replace(load, times=sorted(whose)), lambda now: whose[now])
+        """Run requests of several tenants at their times and return the outcome per tenant."""
+        tenants = {at: tenant for tenant, each in times.items() for at in each}
+        outcome = self.run(replace(load, times=sorted(tenants)), lambda now: tenants[now])
         by_tenant = {tenant: Outcome(load.end_ns) for tenant in times}
-        for at, taken in outcome.answered:
-            by_tenant[whose[at - taken]].answered.append((at, taken))
+        for at, latency in outcome.responses:
+            by_tenant[tenants[at - latency]].responses.append((at, latency))
         return by_tenant
 
     def _at(self, when: int, act: Callable[..., None], *arguments: Any) -> None:
@@ -179,7 +179,7 @@ class Simulation:
         self._policy.executed(batch.size, duration)
         self._idle.append(instance)
         for request in batch.requests:
-            self._outcome.answered.append((now, now - request.queued_ns))
+            self._outcome.responses.append((now, now - request.queued_ns))
             if request.tag is not None and now < self._load.end_ns:
                 pause = int(self._load.turnaround_ns * self._random.uniform(0.5, 1.5))
                 self._at(now + pause, self._arrive, request.tag)

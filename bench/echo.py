@@ -1,7 +1,7 @@
-"""The bare servers that tritonpy is measured against: what the transport alone costs.
+"""Bare echo servers, which measure the cost of a transport alone.
 
-HTTP: uvicorn and an application that reads the body and returns a canned valid answer of the same size.
-gRPC: grpc.aio and a handler that parses and serialises the same messages; on tritonpy's own HTTP/2, calls that do the same.
+HTTP: uvicorn and an application that reads the body and returns a fixed valid response of the same size.
+gRPC: a handler that parses and serializes the same messages, on grpc.aio or on tritonpy's own HTTP/2.
 
 `python -m bench.echo http|grpc|h2 PORT add_sub|identity`
 """
@@ -23,11 +23,11 @@ def http(port: int, payload: Payload) -> None:
 
     headers = [
         (b"content-type", b"application/octet-stream"),
-        (b"inference-header-content-length", str(payload.answer_header_length).encode()),
-        (b"content-length", str(len(payload.answer)).encode()),
+        (b"inference-header-content-length", str(payload.response_header_length).encode()),
+        (b"content-length", str(len(payload.response)).encode()),
     ]
     start = {"type": "http.response.start", "status": 200, "headers": headers}
-    body = {"type": "http.response.body", "body": payload.answer}
+    body = {"type": "http.response.body", "body": payload.response}
 
     async def app(scope, receive, send) -> None:  # noqa: ANN001 - ASGI
         if scope["method"] == "POST":
@@ -81,7 +81,7 @@ def grpc(port: int) -> None:
 
 
 def h2(port: int) -> None:
-    """Serve gRPC on HTTP/2 of tritonpy's own until killed."""
+    """Serve gRPC on tritonpy's own HTTP/2 until killed."""
     from bench.h2_echo import serve
 
     asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())

@@ -1,7 +1,8 @@
-"""What a minimal server takes of disk, memory and time: `python -m bench.edge [BACKEND …]`.
+"""Disk space, memory and start time of a minimal server: `python -m bench.edge [BACKEND …]`.
 
-For each backend the core and that one package are built as wheels and installed into a fresh environment; what lies there is counted by distribution. Then
-that environment serves the digits of `examples/models`: seconds until it is ready, resident memory then and after 1,000 requests.
+For each backend, builds wheels of the core and the backend, installs them into a new environment, and sums up file
+sizes by distribution. Then it serves the digits of `examples/models` and measures the time until ready and the
+resident memory, when ready and after 1,000 requests.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from statistics import median
 from bench import processes
 from bench.processes import ROOT
 
-# backend -> its package, and what the configuration of the digits says of it
+# backend -> its package, and its lines of the digits' configuration
 BACKENDS = {
     "onnxruntime": ("plugins/backend_onnx", 'backend: "onnxruntime"'),
     "openvino": ("plugins/backend_openvino", 'backend: "openvino" default_model_filename: "model.onnx"'),
@@ -36,13 +37,13 @@ input [{ name: "image" data_type: TYPE_FP32 dims: [64] }]
 output [{ name: "scores" data_type: TYPE_FP32 dims: [10] }]
 """
 INSTALLERS = {"pip", "setuptools", "wheel"}
-REQUESTS, SHOWN = 1000, 12
+REQUESTS, MAX_ROWS = 1000, 12
 MIB = 1 << 20
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What one environment came to; bytes and seconds, sizes by distribution."""
+    """Measurements of one environment: sizes by distribution in bytes, start time, and memory."""
 
     sizes: dict[str, int]
     ready_s: float
@@ -51,10 +52,10 @@ class Figures:
 
 
 def main() -> int:
-    """Measure each backend and print a table, then what each environment is made of."""
+    """Measure each backend, and print a table and the largest distributions."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("backends", nargs="*", metavar="BACKEND", help=f"of {', '.join(BACKENDS)} (default: all)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often the server is started")
+    parser.add_argument("--rounds", type=int, default=3, help="number of server starts")
     parser.add_argument("--requests", type=int, default=REQUESTS)
     arguments = parser.parse_args()
     figures = {}
@@ -69,7 +70,7 @@ def main() -> int:
 
 
 def install(folder: Path, package: str) -> Path:
-    """Make an environment with the core and `package`, from wheels, and return its interpreter."""
+    """Make an environment with the core and `package` from wheels; return its interpreter."""
     wheels = folder / "wheels"
     core = tomllib.loads((ROOT / "core" / "pyproject.toml").read_text(encoding="utf-8"))
     siblings = core["tool"]["hatch"]["metadata"]["hooks"]["custom"]["siblings"]
@@ -84,7 +85,7 @@ def install(folder: Path, package: str) -> Path:
 
 
 def repository(folder: Path, backend: str) -> Path:
-    """Write a repository with the digits, served by `backend`."""
+    """Write a repository with the digits model for `backend`."""
     path = folder / "models"
     shutil.copytree(ROOT / "examples" / "models" / "digits" / "1", path / "digits" / "1")
     (path / "digits" / "config.pbtxt").write_text(BACKENDS[backend][1] + CONFIG)
@@ -92,7 +93,7 @@ def repository(folder: Path, backend: str) -> Path:
 
 
 def measure(python: Path, models: Path, rounds: int, requests: int) -> Figures:
-    """Start the server `rounds` times; memory is that of the last one."""
+    """Start the server `rounds` times; memory is that of the last run."""
     sizes = dict(_sizes(python))
     digit = (ROOT / "examples" / "digit.json").read_bytes()
     seconds: list[float] = []
@@ -104,14 +105,14 @@ def measure(python: Path, models: Path, rounds: int, requests: int) -> Figures:
             ready = server.resident_bytes()
             for _ in range(requests):
                 url = f"http://127.0.0.1:{server.http}/v2/models/digits/infer"
-                with urllib.request.urlopen(urllib.request.Request(url, digit, method="POST")) as answer:
-                    answer.read()
+                with urllib.request.urlopen(urllib.request.Request(url, digit, method="POST")) as response:
+                    response.read()
             used = server.resident_bytes()
     return Figures(sizes, median(seconds), ready, used)
 
 
 def table(figures: dict[str, Figures]) -> Iterator[str]:
-    """Yield a line per backend."""
+    """Yield a table row per backend."""
     yield f"| core and | on disk | of that the framework | ready after | resident when ready | after {REQUESTS:,} requests |"
     yield "|---|---|---|---|---|---|"
     for backend, each in figures.items():
@@ -122,16 +123,16 @@ def table(figures: dict[str, Figures]) -> Iterator[str]:
 
 
 def parts(backend: str, sizes: dict[str, int]) -> Iterator[str]:
-    """Yield the largest distributions, then the rest in one line."""
+    """Yield the largest distributions, then the sum of the others."""
     ordered = sorted(sizes.items(), key=lambda item: -item[1])
     yield f"{backend}: {len(sizes)} distributions"
-    for name, size in ordered[:SHOWN]:
+    for name, size in ordered[:MAX_ROWS]:
         yield f"{size / MIB:8.1f} MiB  {name}"
-    yield f"{sum(size for _, size in ordered[SHOWN:]) / MIB:8.1f} MiB  {len(ordered[SHOWN:])} others"
+    yield f"{sum(size for _, size in ordered[MAX_ROWS:]) / MIB:8.1f} MiB  {len(ordered[MAX_ROWS:])} others"
 
 
 def _sizes(python: Path) -> Iterator[tuple[str, int]]:
-    """Yield each distribution and the bytes of the files that it installed, compiled modules included."""
+    """Yield each distribution and the bytes of its installed files, including bytecode."""
     [site] = (python.parent.parent / "lib").glob("python*/site-packages")
     for record in sorted(site.glob("*.dist-info/RECORD")):
         name = record.parent.name.partition("-")[0].lower()

@@ -1,6 +1,6 @@
-"""Compares ensembles of three Python models with the real Triton's, same files: `python -m bench.ensemble --triton FILE`.
+"""Comparison of ensembles of three Python models with the real Triton, with the same files.
 
-Rows and verdicts are those of `bench.compare`.
+Run with `python -m bench.ensemble --triton FILE`. Rows and verdicts are as in `bench.compare`.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import clients, models, payloads, processes
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 from bench.program import add_transport, flags_of, parser_of, run
 from bench.rows import Case
 
-GOAL = 1.2  # with 32 in flight; otherwise the two are to be equal
+GOAL = 1.2  # with 32 in flight; otherwise 1.0
 
 
 def main() -> int:
-    """Run the chosen rows and print the table; 1 when a row fell short."""
+    """Run the chosen rows and print the table; return 1 if a row fell short."""
     parser = parser_of(__doc__, needs=["--triton"])
     add_transport(parser)
     arguments = parser.parse_args()
@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def cases(perf_analyzer: Path | None = None) -> list[Case]:
-    """Return every row: HTTP and gRPC, models without and with dynamic batching."""
+    """Return all rows: HTTP and gRPC, models without and with dynamic batching."""
     found = []
     for model in ("chain", "batched_chain"):
         payload = payloads.add_sub(model)
@@ -42,7 +42,12 @@ def cases(perf_analyzer: Path | None = None) -> list[Case]:
             goal = GOAL if in_flight == 32 else 1.0
             for protocol, load in (("HTTP, wrk", clients.wrk), ("gRPC, h2load", clients.h2load)):
                 found.append(
-                    Case(f"{model}, {in_flight} in flight, {protocol}", "Triton", _by(load, payload, in_flight), goal)
+                    Case(
+                        f"{model}, {in_flight} in flight, {protocol}",
+                        "Triton",
+                        _load_function(load, payload, in_flight),
+                        goal,
+                    )
                 )
             if perf_analyzer is not None:
                 found += [
@@ -51,14 +56,14 @@ def cases(perf_analyzer: Path | None = None) -> list[Case]:
     return found
 
 
-def _by(
-    load: Callable[[Running, payloads.Payload, int, int], Load], payload: payloads.Payload, in_flight: int
-) -> Callable[[Running, int], Load]:
+def _load_function(
+    load: Callable[[Running, payloads.Payload, int, int], LoadResult], payload: payloads.Payload, in_flight: int
+) -> Callable[[Running, int], LoadResult]:
     return lambda server, seconds: load(server, payload, in_flight, seconds)
 
 
 def _perf_case(binary: Path, payload: payloads.Payload, in_flight: int, protocol: str, goal: float) -> Case:
-    def load(server: Running, _seconds: int) -> Load:
+    def load(server: Running, _seconds: int) -> LoadResult:
         return clients.perf_analyzer(binary, server, payload, in_flight, protocol)
 
     return Case(f"{payload.model}, {in_flight} in flight, {protocol}, perf_analyzer", "Triton", load, goal)

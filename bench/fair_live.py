@@ -1,6 +1,7 @@
-"""Two tenants with weights 4 and 1 at one model in a server: `python -m bench.fair_live`.
+"""Fair queueing of two tenants with weights 4 and 1 in a server: `python -m bench.fair_live`.
 
-One model in ONNX Runtime inside this process; each tenant has as many clients, each with one request open.
+The model runs in ONNX Runtime in this process. Both tenants have the same number of clients, each with one request
+in flight.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from tritonpy.testing import RunningServer, running_server
 
 HEADER, WEIGHTS = "x-tenant", {"heavy": 4.0, "light": 1.0}
 SETTINGS = ((1, 4), (1, 32), (8, 4), (8, 16), (8, 32), (8, 64))
-"""The largest batch, and the clients of each tenant."""
+"""The maximum batch size, and the number of clients of each tenant."""
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 
 
 class Clients(Sink):
-    """Each sends its next request when it has its answer; all of them with the same `headers`."""
+    """Clients with the same `headers`; each sends its next request when it has a response."""
 
     def __init__(self, server: RunningServer, model: str, count: int, headers: Mapping[str, str]) -> None:
-        self.taken_ns: list[int] = []
+        self.latencies_ns: list[int] = []
         self._server, self._model, self._headers = server, model, headers
         self._open = threading.Semaphore(0)
         self._over = False
@@ -39,14 +40,14 @@ class Clients(Sink):
         self._count = count
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
-        self.taken_ns.append(time.monotonic_ns() - request.tag)
+        self.latencies_ns.append(time.monotonic_ns() - request.tag)
         if self._over or response.error is not None:
             self._open.release()
         else:
             self._send()
 
     def stop(self, wait: bool = True) -> None:
-        """Send no more, and wait for the last answers."""
+        """Stop sending; if `wait`, wait for the last responses."""
         self._over = True
         if wait:
             for _ in range(self._count):
@@ -59,21 +60,21 @@ class Clients(Sink):
 
 
 def measure(server: RunningServer, model: str, clients: int, seconds: float) -> tuple[float, float]:
-    """Return the ratio of the tenants' answers while both wait, and that of all answers until the last one."""
+    """Return the ratio of the tenants' responses while both wait, and that of all responses."""
     loads = [Clients(server, model, clients, {HEADER: tenant}) for tenant in WEIGHTS]
     time.sleep(seconds / 4)
-    before = [len(load.taken_ns) for load in loads]
+    before = [len(load.latencies_ns) for load in loads]
     time.sleep(3 * seconds / 4)
-    heavy, light = (len(load.taken_ns) - count for load, count in zip(loads, before, strict=True))
+    heavy, light = (len(load.latencies_ns) - count for load, count in zip(loads, before, strict=True))
     for load in loads:
         load.stop(wait=False)
     for load in loads:
         load.stop()
-    return heavy / max(light, 1), len(loads[0].taken_ns) / max(len(loads[1].taken_ns), 1)
+    return heavy / max(light, 1), len(loads[0].latencies_ns) / max(len(loads[1].latencies_ns), 1)
 
 
 def main() -> None:
-    """Print a table."""
+    """Measure all settings and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=4)
     arguments = parser.parse_args()

@@ -1,4 +1,7 @@
-"""One greedy tenant and three modest ones at one model, with and without fair queueing: `python -m bench.fair_simulation [--plot FILE]`."""
+"""Simulation of one greedy and three modest tenants, with and without fair queueing.
+
+Run with `python -m bench.fair_simulation [--plot FILE]`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from random import Random
 from bench.discrete_events import Costs, Load, Outcome, Simulation, poisson
 from tritonpy import InferRequest
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
-from tritonpy_queueing_fair.line import FairLine
+from tritonpy_queueing_fair.fair_queue import FairQueue
 
 MODEL, SIZE, SECONDS = "wide", 8, 3.0
 CONFIG = f"max_batch_size: {SIZE} dynamic_batching {{ }}"
@@ -18,16 +21,16 @@ TENANTS = (GREEDY, *MODEST)
 
 
 def capacity() -> float:
-    """Return the requests per second that the model gets through."""
+    """Return the model's maximum requests per second."""
     return SIZE * 1e9 / Costs(MODEL).typical(SIZE)
 
 
 def run(fair: bool) -> dict[str, Outcome]:
-    """Return what each tenant saw: one asks for twice of what there is, the others for a tenth each."""
+    """Return the outcome per tenant: one requests twice the capacity, the others a tenth each."""
     rates = dict.fromkeys(MODEST, 0.1 * capacity()) | {GREEDY: 2 * capacity()}
     times = {tenant: poisson(rate, 0, SECONDS, Random(tenant)) for tenant, rate in rates.items()}
-    line = (lambda: FairLine(_tenant, lambda _: 1.0)) if fair else None
-    simulation = Simulation(CONFIG, PreferredPolicy, Costs(MODEL), line=line)
+    new_queue = (lambda: FairQueue(_tenant, lambda _: 1.0)) if fair else None
+    simulation = Simulation(CONFIG, PreferredPolicy, Costs(MODEL), new_queue=new_queue)
     return simulation.run_tenants(times, Load(SECONDS))
 
 
@@ -36,9 +39,9 @@ def _tenant(request: InferRequest) -> str:
 
 
 def main() -> None:
-    """Print a table."""
+    """Run the simulation and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plot", type=Path, help="write a picture of it (needs matplotlib)")
+    parser.add_argument("--plot", type=Path, help="write a plot to this file (needs matplotlib)")
     arguments = parser.parse_args()
     found = {"first in, first out": run(fair=False), "fair": run(fair=True)}
     for order, outcomes in found.items():
@@ -54,8 +57,8 @@ def _draw(found: dict[str, dict[str, Outcome]], file: Path) -> None:
     figure, rows = plt.subplots(1, len(found), figsize=(9, 3.5), layout="constrained", sharey=True)
     for (order, outcomes), axes in zip(found.items(), rows, strict=True):
         for tenant, outcome in outcomes.items():
-            at, taken = zip(*outcome.answered, strict=True)
-            axes.plot([each / 1e9 for each in at], [each / 1e6 for each in taken], label=tenant, lw=0.8)
+            at, latency = zip(*outcome.responses, strict=True)
+            axes.plot([each / 1e9 for each in at], [each / 1e6 for each in latency], label=tenant, lw=0.8)
         axes.set(title=order, xlabel="s", ylabel="latency, ms", yscale="log", xlim=(0, SECONDS))
         axes.legend()
     figure.savefig(file)

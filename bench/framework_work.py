@@ -1,6 +1,7 @@
-"""Work of at least 10 ms per execution for each backend, and the models that do it.
+"""Models with executions of at least 10 ms for each backend.
 
-The models are those of `examples/formats` and `examples/sentences`, with a configuration that names the batch, the number of instances and the threads.
+The models are those of `examples/formats` and `examples/sentences`, with configurations for the batch size, the
+number of instances and the threads.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bench.processes import ROOT
 
 Array = npt.NDArray[Any]
 DIGITS, TEXTS, TOKENS = 16384, 8, 64
-WORDS = 30000  # numbers of ordinary words in the encoder's vocabulary
+WORDS = 30000  # upper bound of ordinary token ids in the encoder's vocabulary
 CONFIG = """\
 {head}
 max_batch_size: {batch}
@@ -31,28 +32,28 @@ instance_group [{{ count: {count} kind: KIND_CPU }}]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a model takes and gives: name -> (data type of the configuration, dims)."""
+    """Inputs and outputs of a model: name -> (data type in the configuration, dims)."""
 
     inputs: dict[str, tuple[str, str]]
     outputs: dict[str, tuple[str, str]]
     batch: int
 
     def arrays(self, rows: int) -> dict[str, Array]:
-        """Return inputs of `rows` rows, the same each time."""
+        """Return inputs of `rows` rows; every call returns the same values."""
         random = np.random.default_rng(0)
         if "FP32" in {kind for kind, _ in self.inputs.values()}:
             return {name: random.integers(0, 17, (rows, 64)).astype(np.float32) for name in self.inputs}
         ids, mask = self.inputs
         return {ids: random.integers(1000, WORDS, (rows, TOKENS)), mask: np.ones((rows, TOKENS), np.int64)}
 
-    def answers(self, rows: int) -> dict[str, Array]:
-        """Return outputs of the right size, for a payload."""
+    def output_arrays(self, rows: int) -> dict[str, Array]:
+        """Return outputs of the correct size for a payload."""
         return {name: np.zeros((rows, int(dims)), np.float32) for name, (_, dims) in self.outputs.items()}
 
 
 @dataclass(frozen=True)
 class Subject:
-    """One model of one backend: the `made` folder of its files, the head of its configuration, and how its threads are called."""
+    """A model of one backend: the folder `made` of its files, its configuration's head, its thread options."""
 
     framework: str
     made: str
@@ -63,11 +64,11 @@ class Subject:
 
     @property
     def name(self) -> str:
-        """As the tables show it."""
+        """The name in tables."""
         return f"{self.framework}, {self.made.replace('_', ' ')}"
 
     def config(self, count: int, threads: int) -> str:
-        """Return a configuration with `count` instances of `threads` threads each, 0 for the framework's own choice."""
+        """Return a configuration of `count` instances with `threads` threads each (0: framework default)."""
         parameters = {**self.more, **({name: str(threads) for name in self.threads} if threads else {})}
         return CONFIG.format(
             head=self.head, batch=self.kind.batch, count=count,
@@ -115,10 +116,10 @@ MADE_BY = (
 
 
 def make(folder: Path, subjects: tuple[Subject, ...]) -> None:
-    """Write the model files of `subjects` below `folder`, each as the scripts in `examples/` make it; what is there already stays."""
-    lacking = {subject.made for subject in subjects if not (folder / subject.made).is_dir()}
+    """Write the missing model files of `subjects` into `folder`, using the scripts in `examples/`."""
+    missing = {subject.made for subject in subjects if not (folder / subject.made).is_dir()}
     for module, prefix, formats in MADE_BY:
-        chosen = [form for form in formats if f"{prefix}_{form}" in lacking]
+        chosen = [form for form in formats if f"{prefix}_{form}" in missing]
         if chosen:
             subprocess.run(
                 [sys.executable, "-m", module, str(folder), *chosen], cwd=ROOT, check=True, capture_output=True
@@ -126,7 +127,7 @@ def make(folder: Path, subjects: tuple[Subject, ...]) -> None:
 
 
 def serve_as(made: Path, repository: Path, subject: Subject, name: str, count: int = 1, threads: int = 0) -> None:
-    """Put `subject` into `repository` as the model `name`."""
+    """Add `subject` to `repository` as the model `name`."""
     (repository / name).mkdir(parents=True)
     (repository / name / "1").symlink_to((made / subject.made / "1").resolve())
     (repository / name / "config.pbtxt").write_text(subject.config(count, threads))

@@ -1,4 +1,4 @@
-"""The bare gRPC server on HTTP/2 of tritonpy's own, as `bench.echo` starts it: calls that parse and serialise the same messages."""
+"""Bare gRPC echo server on tritonpy's own HTTP/2; `bench.echo` starts it."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from collections.abc import Sequence
 
 from bench.messages import infer
 from tritonpy_frontend_grpc.options import GrpcOptions
-from tritonpy_frontend_grpc.wire.frames import Frames, prefix
-from tritonpy_frontend_h2.blocks import END, START
-from tritonpy_frontend_h2.http2.calls import Calls, Receiver, Stream
-from tritonpy_frontend_h2.listening import listen_on_port
+from tritonpy_frontend_grpc.wire.message_frames import MessageReader, prefix
+from tritonpy_frontend_h2.header_blocks import END, START
+from tritonpy_frontend_h2.http2.calls import Http2Calls, Http2CallStream, Receiver
+from tritonpy_frontend_h2.listeners import listen_on_port
 from tritonpy_frontend_h2.server import Http2Server
 
 INFER = (b":path", b"/inference.GRPCInferenceService/ModelInfer")
 
 
 class EchoCall(Receiver):
-    """Answers ModelInfer with its inputs, every other method with an empty message."""
+    """Responds to ModelInfer with its inputs and to other methods with an empty message."""
 
-    def __init__(self, stream: Stream, infers: bool) -> None:
+    def __init__(self, stream: Http2CallStream, infers: bool) -> None:
         self._stream = stream
         self._infers = infers
-        self._frames = Frames()
+        self._frames = MessageReader()
 
     def data(self, data: bytes | memoryview, ended: bool) -> None:
         self._frames.feed(bytes(data))
         if not ended:
             return
         frame = self._frames.next()
-        answer = infer(frame.message) if frame is not None and self._infers else b""
-        self._stream.send(START, (prefix(answer), answer), END)
+        response = infer(frame.message) if frame is not None and self._infers else b""
+        self._stream.send(START, (prefix(response), response), END)
 
     def reset(self) -> None:
-        """Do nothing: the answer is made at once."""
+        """Do nothing; the response is sent immediately."""
 
 
-class EchoCalls(Calls):
-    """Begins such calls."""
+class EchoCalls(Http2Calls):
+    """Starts echo calls."""
 
-    def begin(self, stream: Stream, headers: Sequence[tuple[bytes, bytes]], ended: bool) -> Receiver:
+    def begin(self, stream: Http2CallStream, headers: Sequence[tuple[bytes, bytes]], ended: bool) -> Receiver:
         call = EchoCall(stream, INFER in headers)
         if ended:
             call.data(b"", ended=True)
         return call
 
-    def refuse(self, stream: Stream, size: int, limit: int) -> None:
+    def refuse(self, stream: Http2CallStream, size: int, limit: int) -> None:
         stream.reset(1)
 
 

@@ -1,7 +1,7 @@
-"""Ten thousand connections that say nothing, beside load: `python -m bench.idle [--transport grpcio]`.
+"""Cost of ten thousand idle connections: `python -m bench.idle [--transport grpcio]`.
 
-What one of them costs in memory, and what they cost the throughput of 32 others: two equal servers in interleaved pairs, one of them with the
-idle connections, each of which has been answered once.
+Measures the memory per idle connection and their effect on the throughput of 32 active ones. Two equal servers run
+in interleaved pairs, one of them with idle connections, each after one response.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import clients, models, payloads, processes
-from bench.judged import TRANSPORTS
+from bench.comparison_rows import TRANSPORTS
 from bench.processes import Running
 from bench.program import OWN_FLAGS, parser_of, run
 from bench.rows import Case
 from tritonpy.cli.open_files import allow_many_open_files
 
 IN_FLIGHT = 32
-LEAST = 0.9
-SETTLE_S = 2.0  # until both ends have done what an answer leaves to do
-ADDRESSES = 50  # of the client: one address has too few ports for all
+GOAL = 0.9
+SETTLE_S = 2.0  # until both ends have finished their work after a response
+ADDRESSES = 50  # client addresses: one address has too few ports
 TIMEOUT_S = 60
 _HTTP = b"GET /v2/health/live HTTP/1.1\r\nHost: bench\r\n\r\n"
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"  # the preface and empty SETTINGS
@@ -32,9 +32,9 @@ LOADS = {"http": clients.wrk, "grpc": clients.h2load}
 
 
 def main() -> int:
-    """Measure each transport and protocol; 1 where the load lost too much."""
+    """Measure each transport and protocol; return 1 if the throughput fell too much."""
     parser = parser_of(__doc__)
-    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="these transports alone")
+    parser.add_argument("--transport", choices=TRANSPORTS, action="append", help="only these transports")
     parser.add_argument("--connections", type=int, default=10_000)
     arguments = parser.parse_args()
     allow_many_open_files()
@@ -47,9 +47,11 @@ def main() -> int:
                     stack.enter_context(connection)
                 time.sleep(SETTLE_S)
                 each = (busy.resident_bytes() - before) / arguments.connections
-                name = f"{protocol} on {transport}, {IN_FLIGHT} in flight beside {arguments.connections:,} idle connections"
+                name = (
+                    f"{protocol} on {transport}, {IN_FLIGHT} in flight with {arguments.connections:,} idle connections"
+                )
                 print(f"{name}: {each:,.0f} bytes of memory each", flush=True)
-                case = Case(name, "none idle", _load(protocol), LEAST, subject="idle connections")
+                case = Case(name, "none idle", _load(protocol), GOAL, subject="idle connections")
                 status |= run(arguments, [case], {"idle connections": busy, "none idle": quiet})
     return status
 
@@ -60,7 +62,7 @@ def _two_servers(transport: str) -> Iterator[tuple[Running, Running]]:
     with tempfile.TemporaryDirectory() as folder:
         models.write_onnx(Path(folder))
         with processes.tritonpy(Path(folder), *flags) as one, processes.tritonpy(Path(folder), *flags) as other:
-            for server in (one, other):  # what the first requests allocate is not the connections'
+            for server in (one, other):  # excludes allocations of the first requests
                 for load in LOADS.values():
                     load(server, payloads.add_sub(), IN_FLIGHT, 1)
             yield one, other

@@ -1,6 +1,6 @@
-"""A server and its in-process client in one process: `python -m bench.in_process REPOSITORY MODEL SUBJECT ROWS IN_FLIGHT`.
+"""A server and its in-process client in one process, without ports.
 
-No port is opened. It obeys `bench.looping`.
+`bench.repeated_work` controls it: `python -m bench.in_process REPOSITORY MODEL SUBJECT ROWS IN_FLIGHT`.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 
 from bench.framework_work import SUBJECTS
-from bench.looping import obey
+from bench.repeated_work import serve_commands
 from tritonpy import datatype_of
 from tritonpy.testing import InferInput, InProcessClient, running_server
 
 
 def main() -> None:
-    """Serve MODEL, then ask it as often as is wanted, IN_FLIGHT questions at a time."""
+    """Serve MODEL, then send requests on command, IN_FLIGHT at a time."""
     repository, model, name, rows, in_flight = sys.argv[1:]
     subject = next(subject for subject in SUBJECTS if subject.name == name)
     inputs = [
@@ -29,7 +29,7 @@ def main() -> None:
     output = next(iter(subject.kind.outputs))
     with running_server(config) as server:
         client = InProcessClient(server)
-        obey(lambda: client.infer(model, inputs).as_numpy(output), int(in_flight))
+        serve_commands(lambda: client.infer(model, inputs).as_numpy(output), int(in_flight))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What further instances of a Python model cost, in seconds and in memory: `python -m bench.instances [--triton FILE]`.
+"""Load time and memory of further instances of a Python model: `python -m bench.instances [--triton FILE]`.
 
-The model imports for a second, builds a table of 64 MiB and shares weights of 64 MiB. Memory is the proportional set size (Linux) of the worker
-processes, where a page that two of them map counts half in each.
+The model's import takes a second. It builds a table of 64 MiB and shares weights of 64 MiB. Memory is the
+proportional set size (Linux) of the worker processes: a page mapped by two processes counts half for each.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 
 begin = time.process_time()
-while time.process_time() - begin < 1:  # what a framework's import takes
+while time.process_time() - begin < 1:  # simulates the import of a framework
     pass
 TABLE = np.ones(8 << 20)
 
@@ -53,9 +53,9 @@ MIB = 1 << 20
 
 
 def main() -> int:
-    """Load the model with each count of instances, `rounds` times, and print what that took."""
+    """Load the model with each number of instances `rounds` times, and print times and memory."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--triton", type=Path, help="start script of the real Triton, to compare with")
+    parser.add_argument("--triton", type=Path, help="start script of the real Triton")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     with ExitStack() as stack:
@@ -106,8 +106,8 @@ def _loaded(server: Running, model: str) -> tuple[float, float]:
 
 def _post(server: Running, model: str, action: str) -> None:
     url = f"http://127.0.0.1:{server.http}/v2/repository/models/{model}/{action}"
-    with urllib.request.urlopen(urllib.request.Request(url, b"{}", method="POST")) as answer:
-        answer.read()
+    with urllib.request.urlopen(urllib.request.Request(url, b"{}", method="POST")) as response:
+        response.read()
 
 
 if __name__ == "__main__":

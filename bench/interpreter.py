@@ -1,7 +1,8 @@
-"""What the settings of the interpreter and the event loop bring, one at a time: `python -m bench.interpreter`.
+"""Effect of each interpreter and event-loop setting: `python -m bench.interpreter`.
 
-Two servers run side by side, one of them with a setting changed; each row is the changed one against the server as it is, so that a ratio of rates below 1
-says what the setting is good for. Context switches are counted by the kernel, which no neighbour disturbs.
+Two servers run at the same time, one of them with a changed setting. Each row compares the changed server with the
+unchanged one: a ratio of rates below 1 shows the benefit of the setting. The kernel counts context switches, so that
+other load on the machine does not affect them.
 """
 
 from __future__ import annotations
@@ -19,28 +20,28 @@ from statistics import median
 import psutil
 
 from bench import clients, models, payloads, processes
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 from bench.program import parser_of
 from bench.verdict import judge
 
-AS_IT_IS = "pass"
+UNCHANGED = "pass"
 _SETTINGS = {
     "switch interval 5 ms (Python's own)": "i.SWITCH_INTERVAL_S = 0.005",
     "switch interval 0.05 ms": "i.SWITCH_INTERVAL_S = 0.00005",
-    "collector as Python has it: 700, 10, 10": "i.gc.set_threshold = lambda *_: None",
+    "Python's default collector: 700, 10, 10": "i.gc.set_threshold = lambda *_: None",
     "nothing frozen after the start": "i.gc.freeze = lambda: None",
     "collector off": "i.gc.set_threshold = lambda *_: i.gc.disable()",
-    "freed memory goes back at once": "i.MALLOC_OPTIONS = ()",
-    "asyncio's own loop": "import asyncio, tritonpy.loops as l; l.event_loop_factory = lambda: asyncio.new_event_loop",
-    "no execution on the event loop": "import tritonpy.runners.quickness as q; q.SURE = 1 << 60",
+    "freed memory returned to the system immediately": "i.MALLOC_OPTIONS = ()",
+    "asyncio's own loop": "import asyncio, tritonpy.event_loops as l; l.event_loop_factory = lambda: asyncio.new_event_loop",
+    "no execution on the event loop": "import tritonpy.runners.inline_policy as q; q.REQUIRED_FAST = 1 << 60",
 }
 _PROGRAM = "import sys, tritonpy.interpreter as i; {change}; from tritonpy.cli import main; sys.exit(main())"
 
 
 @dataclass(frozen=True)
-class Work:
-    """A model and how it is loaded."""
+class Workload:
+    """A model and its number of requests in flight."""
 
     model: str
     in_flight: int
@@ -49,15 +50,15 @@ class Work:
         return f"{self.model}, {self.in_flight} in flight"
 
 
-WORKS = (Work("add_sub", 1), Work("add_sub", 32), Work("batched", 1), Work("batched", 32))
+WORKLOADS = (Workload("add_sub", 1), Workload("add_sub", 32), Workload("batched", 1), Workload("batched", 32))
 
 
 def main() -> None:
-    """Print a row for each setting and load."""
+    """Print a row per setting and workload."""
     parser = parser_of(__doc__)
     arguments = parser.parse_args()
     print(
-        "| setting | load, HTTP, wrk | rate [90 %] | p50 [90 %] | CPU us/request, changed / as it is | switches/request |"
+        "| setting | load, HTTP, wrk | rate [90 %] | p50 [90 %] | CPU us/request, changed / unchanged | switches/request |"
     )
     print("|---|---|---|---|---|---|")
     for name, change in _SETTINGS.items():
@@ -66,9 +67,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             models.write_python_backend(Path(folder))
             models.write_onnx(Path(folder))
-            with _server(Path(folder), change) as changed, _server(Path(folder), AS_IT_IS) as plain:
-                for work in WORKS:
-                    print(_row(name, work, changed, plain, arguments.pairs, arguments.seconds), flush=True)
+            with _server(Path(folder), change) as changed, _server(Path(folder), UNCHANGED) as plain:
+                for workload in WORKLOADS:
+                    print(_row(name, workload, changed, plain, arguments.pairs, arguments.seconds), flush=True)
 
 
 @contextlib.contextmanager
@@ -76,15 +77,15 @@ def _server(repository: Path, change: str) -> Iterator[Running]:
     with tempfile.TemporaryDirectory() as folder:
         python = Path(folder, "python")
         program = _PROGRAM.format(change=change)
-        # Called as `python -m tritonpy serve …`: the first two arguments are dropped.
+        # The caller runs `python -m tritonpy serve …`; the script drops the first two arguments.
         python.write_text(f'#!/bin/sh\nshift 2\nexec {sys.executable} -c {shlex.quote(program)} "$@"\n')
         python.chmod(0o755)
         with processes.tritonpy(repository, python=str(python)) as server:
             yield server
 
 
-def _row(name: str, work: Work, changed: Running, plain: Running, pairs: int, seconds: int) -> str:
-    load = partial(_loaded, work=work, seconds=seconds)
+def _row(name: str, workload: Workload, changed: Running, plain: Running, pairs: int, seconds: int) -> str:
+    load = partial(_loaded, workload=workload, seconds=seconds)
     for server in (changed, plain):
         load(server)
     both = [(load(changed), load(plain)) for _ in range(pairs)]
@@ -93,13 +94,13 @@ def _row(name: str, work: Work, changed: Running, plain: Running, pairs: int, se
     p50 = judge(*[[one.p50_us for one, _ in side] for side in figures], None)
     cpu = " / ".join(f"{median(one.cpu_us for one, _ in side):.0f}" for side in figures)
     switches = " / ".join(f"{median(count for _, count in side):.2f}" for side in figures)
-    return f"| {name} | {work} | {rate} | {p50} | {cpu} | {switches} |"
+    return f"| {name} | {workload} | {rate} | {p50} | {cpu} | {switches} |"
 
 
-def _loaded(server: Running, work: Work, seconds: int) -> tuple[Load, float]:
-    """Return what the client saw, and how often the server's threads gave up the processor per request."""
+def _loaded(server: Running, workload: Workload, seconds: int) -> tuple[LoadResult, float]:
+    """Return the client's result and the server's context switches per request."""
     before = _switches(server)
-    load = clients.wrk(server, payloads.add_sub(work.model), work.in_flight, seconds)
+    load = clients.wrk(server, payloads.add_sub(workload.model), workload.in_flight, seconds)
     return load, (_switches(server) - before) / (load.rate * seconds)
 
 

@@ -1,9 +1,9 @@
-"""The same server under wrk or h2load, perf_analyzer and `tritonpy bench`, in turn: `python -m bench.load_generators --perf-analyzer FILE`.
+"""CPU cost of load generators: wrk or h2load, perf_analyzer, and `tritonpy bench`.
 
-Medians of the rounds; beside each rate what the load generator itself cost, in microseconds of processor time per request (of `tritonpy bench`
-its client process, as it tells itself: the start of two interpreters is not part of a request). With `--triton FILE`
-the server is the real Triton, otherwise it is tritonpy; both serve
-add/sub as a Python model without batching.
+Run with `python -m bench.load_generators --perf-analyzer FILE`. They load the same server alternately. The table has
+medians of rates and of the load generator's CPU us per request. For `tritonpy bench`, that is the client process as
+it reports itself, without the start of two interpreters. The server is the real Triton with `--triton FILE`, else
+tritonpy; both serve add/sub as a Python model without batching.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from pathlib import Path
 from statistics import median
 
 from bench import clients, models, payloads, processes
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 
 MODEL = "single"
-ANALYZER_WINDOWS = 3  # it believes what it sees three times
+ANALYZER_WINDOWS = 3  # perf_analyzer needs three windows that agree
 
 
 @dataclass(frozen=True)
-class Seen:
-    """One run: requests per second, median latency (us), processor time of the client per request (us)."""
+class RunResult:
+    """One run: requests/s, median latency (us), and client CPU time per request (us)."""
 
     rate: float
     p50_us: float
@@ -38,14 +38,14 @@ class Seen:
 
 
 def main() -> int:
-    """Print the table."""
+    """Measure all load generators and print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--triton", type=Path, help="start script of the real Triton")
     parser.add_argument("--perf-analyzer", type=Path, required=True, help="the real perf_analyzer")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=3, help="length of one run")
     arguments = parser.parse_args()
-    with _served(arguments.triton) as server:
+    with _running_server(arguments.triton) as server:
         print(
             f"| {server.name} | in flight | load generator | requests/s | p50 us | client us/request |\n|---|---|---|---|---|---|"
         )
@@ -56,7 +56,7 @@ def main() -> int:
 
 
 @contextlib.contextmanager
-def _served(triton: Path | None) -> Iterator[Running]:
+def _running_server(triton: Path | None) -> Iterator[Running]:
     with tempfile.TemporaryDirectory() as folder:
         repository = Path(folder)
         models.write_python_backend(repository)
@@ -70,7 +70,7 @@ def _compare(arguments: argparse.Namespace, server: Running, protocol: str, in_f
     seconds, kind = arguments.seconds, protocol.lower()
     light = clients.wrk if kind == "http" else clients.h2load
     analyzer = (arguments.perf_analyzer, server, MODEL, in_flight, kind, seconds, ("--async",))
-    runs: dict[str, Callable[[], Seen]] = {
+    runs: dict[str, Callable[[], RunResult]] = {
         "wrk" if kind == "http" else "h2load": lambda: _measured(
             lambda: light(server, payload, in_flight, seconds), seconds
         ),
@@ -79,21 +79,21 @@ def _compare(arguments: argparse.Namespace, server: Running, protocol: str, in_f
     }
     if kind == "grpc":
         runs["tritonpy bench, streams"] = lambda: _tritonpy_bench(server, in_flight, kind, seconds, "--streaming")
-    seen: dict[str, list[Seen]] = {name: [] for name in runs}
+    results: dict[str, list[RunResult]] = {name: [] for name in runs}
     for _ in range(arguments.rounds):
         for name, run in runs.items():
-            seen[name].append(run())
-    for name, all_of in seen.items():
+            results[name].append(run())
+    for name, runs_of_client in results.items():
         rate, p50, cost = (
-            median(figures) for figures in zip(*((s.rate, s.p50_us, s.client_us) for s in all_of), strict=True)
+            median(figures) for figures in zip(*((s.rate, s.p50_us, s.client_us) for s in runs_of_client), strict=True)
         )
         print(f"| {protocol} | {in_flight} | {name} | {rate:,.0f} | {p50:,.0f} | {cost:.0f} |", flush=True)
 
 
-def _measured(run: Callable[[], Load], seconds: int) -> Seen:
+def _measured(run: Callable[[], LoadResult], seconds: int) -> RunResult:
     before = _children_seconds()
     load = run()
-    return Seen(load.rate, load.p50_us, (_children_seconds() - before) * 1e6 / max(load.rate * seconds, 1))
+    return RunResult(load.rate, load.p50_us, (_children_seconds() - before) * 1e6 / max(load.rate * seconds, 1))
 
 
 def _children_seconds() -> float:
@@ -101,7 +101,7 @@ def _children_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _tritonpy_bench(server: Running, in_flight: int, protocol: str, seconds: int, *more: str) -> Seen:
+def _tritonpy_bench(server: Running, in_flight: int, protocol: str, seconds: int, *more: str) -> RunResult:
     port = server.http if protocol == "http" else server.grpc
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")
@@ -110,9 +110,9 @@ def _tritonpy_bench(server: Running, in_flight: int, protocol: str, seconds: int
             f"--concurrency-range={in_flight}", f"--measurement-interval={seconds * 1000}", "--max-trials=1",
             f"--json={report}", *more,
         ]  # fmt: skip
-        subprocess.run(command, capture_output=True, check=True, timeout=clients.PATIENCE_S)
+        subprocess.run(command, capture_output=True, check=True, timeout=clients.TIMEOUT_S)
         level = json.loads(report.read_text(encoding="utf-8"))["levels"][0]
-    return Seen(level["requests_per_s"], level["latency"]["p50"], level["client_cpu_us"])
+    return RunResult(level["requests_per_s"], level["latency"]["p50"], level["client_cpu_us"])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What a server with thousands of small ONNX models takes: `python -m bench.many_models [--models 5000]`.
+"""Resources of a server with thousands of small ONNX models: `python -m bench.many_models [--models 5000]`.
 
-Time and processor time from the start until every model serves, memory and threads then and after a request to each of some models, the time of one
-scrape of `/metrics`, and the time from SIGTERM to the end with its exit status.
+Measures time and CPU time until every model serves, memory and threads then and after requests to some models, the
+time of one scrape of `/metrics`, and the time from SIGTERM to the exit with its status.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import psutil
 from bench import models, payloads, processes
 from tritonpy.testing import free_port
 
-ASKED = 500  # models that get a request each
+MAX_REQUESTED = 500  # models that get a request each
 SCRAPES = 7
 START_S, STOP_S = 600, 120
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What one life of the server took; `scrape_s` is the median of several scrapes."""
+    """Measurements of one server run; `scrape_s` is the median of several scrapes."""
 
     models: int
     start_s: float
@@ -48,15 +48,15 @@ class Figures:
             "start": f"{self.start_s:.1f} s, {self.start_cpu_s:.1f} s of CPU",
             "resident memory": f"{self.resident_bytes / 2**20:,.0f} MiB",
             "threads": f"{self.threads:,}",
-            f"threads after requests to {min(ASKED, self.models)} models": f"{self.threads_after_requests:,}",
+            f"threads after requests to {min(MAX_REQUESTED, self.models)} models": f"{self.threads_after_requests:,}",
             "a scrape of /metrics": f"{self.scrape_s * 1e3:.0f} ms, {self.scrape_bytes / 2**20:.1f} MiB",
-            "SIGTERM to the end": f"{self.stop_s:.1f} s, exit status {self.exit_status}",
+            "SIGTERM to exit": f"{self.stop_s:.1f} s, exit status {self.exit_status}",
         }
         return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
 
 
 def main() -> int:
-    """Measure once; 1 where the server did not end with exit status 0."""
+    """Measure once; return 1 if the server's exit status is not 0."""
     parser = ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--models", type=int, default=5000)
     figures = measure(parser.parse_args().models)
@@ -65,7 +65,7 @@ def main() -> int:
 
 
 def measure(count: int, small_model_threads: int | None = None) -> Figures:
-    """Serve `count` models, and return what that took; `small_model_threads` is the option of the backend of that name."""
+    """Serve `count` models and measure; `small_model_threads` is the backend's option of that name."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as output:
         models.write_many(Path(folder), count)
         http, metrics = free_port(), free_port()
@@ -81,8 +81,8 @@ def measure(count: int, small_model_threads: int | None = None) -> Figures:
             start_s = time.perf_counter() - began
             process = psutil.Process(server.pid)
             times, resident, threads = process.cpu_times(), process.memory_info().rss, process.num_threads()
-            for number in range(min(ASKED, count)):
-                ask(http, f"add_sub_{number}")
+            for number in range(min(MAX_REQUESTED, count)):
+                send_request(http, f"add_sub_{number}")
             threads_after = process.num_threads()
             scrapes = sorted(scrape(metrics) for _ in range(SCRAPES))
             began = time.perf_counter()
@@ -96,23 +96,23 @@ def measure(count: int, small_model_threads: int | None = None) -> Figures:
     )  # fmt: skip
 
 
-def ask(port: int, model: str) -> None:
-    """Send one request; raises HTTPError where it is not answered well."""
+def send_request(port: int, model: str) -> None:
+    """Send one request. Raises HTTPError if it fails."""
     payload = payloads.add_sub(model)
     headers = {
         "Content-Type": "application/octet-stream",
         "Inference-Header-Content-Length": str(payload.header_length),
     }
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v2/models/{model}/infer", payload.body, headers)
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        answer.read()
+    with urllib.request.urlopen(request, timeout=30) as response:
+        response.read()
 
 
 def scrape(port: int) -> tuple[float, int]:
-    """Return seconds and bytes of one scrape of the metrics."""
+    """Return the seconds and bytes of one scrape of the metrics."""
     began = time.perf_counter()
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
-        size = len(answer.read())
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as response:
+        size = len(response.read())
     return time.perf_counter() - began, size
 
 

@@ -1,4 +1,4 @@
-"""What every bare gRPC server answers."""
+"""Response of the bare gRPC servers."""
 
 from __future__ import annotations
 

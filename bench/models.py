@@ -1,4 +1,4 @@
-"""The models that the benchmarks serve: the same function as an ONNX graph and as a Python-backend model."""
+"""Models of the benchmarks: the same function as an ONNX graph and as a Python-backend model."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def write_many(repository: Path, count: int) -> None:
 
 
 def write_cached(repository: Path, milliseconds: int = 1) -> None:
-    """Write `cached`: add_sub for the Python backend that sleeps so long per request, with the response cache."""
+    """Write `cached`: add_sub for the Python backend with a sleep per request and the response cache."""
     _write(
         repository, "cached", "python", _tensors("input", 2), _tensors("output", 2), "response_cache { enable: true }"
     )
@@ -109,7 +109,7 @@ def write_python(repository: Path) -> None:
 
 
 def write_python_backend(repository: Path) -> None:
-    """Write the models by which Python backends are compared: add_sub alone and batched, 16 MiB through, 10,000 strings read."""
+    """Write the models that compare Python backends: add_sub (also batched), 16 MiB identity, strings."""
     _write(repository, "single", "python", _tensors("input", 2), _tensors("output", 2), "")
     _write(repository, "batched", "python", _tensors("input", 2), _tensors("output", 2), DELAYED)
     _write(repository, "identity", "python", _wide("input", "INPUT0"), _wide("output", "OUTPUT0"), "")
@@ -131,7 +131,7 @@ def write_pair(repository: Path, name: str, source: str = "") -> None:
 
 
 def write_ensembles(repository: Path) -> None:
-    """Write `chain` and `batched_chain`: three add_sub models for the Python backend, one after the other, without and with dynamic batching."""
+    """Write `chain` and `batched_chain`: ensembles of three Python add_sub models in sequence."""
     for name, batching in (("chain", ""), ("batched_chain", "dynamic_batching { }")):
         models = [f"{name}_{number}" for number in range(3)]
         for model in models:

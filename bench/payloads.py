@@ -1,4 +1,4 @@
-"""The requests that the benchmarks send, as bytes: the same for every server."""
+"""Requests of the benchmarks as bytes, equal for every server."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from tritonpy_protos import grpc_service_pb2 as pb
 
 @dataclass(frozen=True)
 class Payload:
-    """One inference request: `header_length` bytes of JSON and then the tensors, and the same as a gRPC frame."""
+    """One inference request: an HTTP body (`header_length` bytes of JSON, then tensors) and a gRPC frame."""
 
     model: str
     body: bytes
     header_length: int
     frame: bytes
-    answer: bytes  # a valid HTTP answer of the right size, for the echo server
-    answer_header_length: int
+    response: bytes  # a valid HTTP response of the correct size, for the echo server
+    response_header_length: int
 
 
 def add_sub(model: str = "add_sub") -> Payload:
-    """Two int32[1, 16] inputs, two outputs of the same size."""
+    """Return a request with two int32[1, 16] inputs and two outputs of the same size."""
     data = np.arange(16, dtype=np.int32).reshape(1, 16)
     return payload(model, {"INPUT0": data, "INPUT1": data}, {"OUTPUT0": data + data, "OUTPUT1": data - data})
 
 
 def identity(megabytes: int = 16) -> Payload:
-    """One FP32 tensor of `megabytes` MiB, returned as it is."""
+    """Return a request with one FP32 tensor of `megabytes` MiB, which the model returns unchanged."""
     data = np.zeros((1, megabytes * 2**18), np.float32)
     return payload("identity", {"INPUT0": data}, {"OUTPUT0": data})
 
@@ -40,7 +40,7 @@ STRINGS = 10_000
 
 
 def strings(count: int = STRINGS) -> Payload:
-    """One tensor of `count` words of 1 to 24 letters, returned in capitals."""
+    """Return a request with `count` words of 1 to 24 letters, which the model returns in uppercase."""
     words = [b"abcdefghijklmnopqrstuvwx"[: 1 + number * 7 % 24] for number in range(count)]
     return payload("strings", {"INPUT0": _words(words)}, {"OUTPUT0": _words([word.upper() for word in words])})
 
@@ -56,14 +56,14 @@ def _bytes(data: np.ndarray) -> bytes:
 
 
 def payload(model: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.ndarray]) -> Payload:
-    """Return the request that asks `model` for all of `outputs`, which are of the size of the right answer."""
+    """Return a request to `model` for all `outputs`, which have the size of the correct response."""
     header = json.dumps(
         {
             "inputs": [_tensor(name, data) for name, data in inputs.items()],
             "outputs": [{"name": name, "parameters": {"binary_data": True}} for name in outputs],
         }
     ).encode()
-    answer = json.dumps(
+    response = json.dumps(
         {
             "model_name": model,
             "model_version": "1",
@@ -71,8 +71,8 @@ def payload(model: str, inputs: dict[str, np.ndarray], outputs: dict[str, np.nda
         }
     ).encode()
     body = header + b"".join(_bytes(data) for data in inputs.values())
-    full = answer + b"".join(_bytes(data) for data in outputs.values())
-    return Payload(model, body, len(header), _frame(model, inputs), full, len(answer))
+    full = response + b"".join(_bytes(data) for data in outputs.values())
+    return Payload(model, body, len(header), _frame(model, inputs), full, len(response))
 
 
 def _tensor(name: str, data: np.ndarray) -> dict[str, object]:
@@ -99,19 +99,19 @@ REGION = "bench"
 
 
 def identity_in_region(megabytes: int = 16) -> Payload:
-    """Return the request of `identity` whose tensors lie in the region `REGION`: the input at its begin, the output behind it."""
+    """Return a request to `identity` with its input at the start of `REGION` and its output after it."""
     size = megabytes * 2**20
-    place = [
+    regions = [
         {"shared_memory_region": REGION, "shared_memory_byte_size": size, "shared_memory_offset": offset}
         for offset in (0, size)
     ]
-    tensor = {"name": "INPUT0", "datatype": "FP32", "shape": [1, size // 4], "parameters": place[0]}
-    header = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUTPUT0", "parameters": place[1]}]}).encode()
+    tensor = {"name": "INPUT0", "datatype": "FP32", "shape": [1, size // 4], "parameters": regions[0]}
+    header = json.dumps({"inputs": [tensor], "outputs": [{"name": "OUTPUT0", "parameters": regions[1]}]}).encode()
     request = pb.ModelInferRequest(model_name="identity")
     request.inputs.add(name="INPUT0", datatype="FP32", shape=[1, size // 4])
     request.outputs.add(name="OUTPUT0")
-    for message, where in ((request.inputs[0], place[0]), (request.outputs[0], place[1])):
-        for key, value in where.items():
+    for message, parameters in ((request.inputs[0], regions[0]), (request.outputs[0], regions[1])):
+        for key, value in parameters.items():
             if isinstance(value, str):
                 message.parameters[key].string_param = value
             else:

@@ -1,4 +1,4 @@
-"""Servers as processes: start, wait until ready, CPU time and memory of the whole tree, and a certain end."""
+"""Server processes: start, readiness, CPU time and memory of the process tree, and a reliable end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answers; port 0 where it does not speak the protocol."""
+    """A ready server; a port is 0 if the server does not have the protocol."""
 
     name: str
     pid: int
@@ -33,7 +33,7 @@ class Running:
     grpc: int = 0
 
     def cpu_seconds(self) -> float:
-        """CPU time of the process and its children so far."""
+        """Return the CPU time of the process tree so far."""
         total = 0.0
         for process in self._tree():
             with contextlib.suppress(psutil.Error):
@@ -42,7 +42,7 @@ class Running:
         return total
 
     def resident_bytes(self) -> int:
-        """Resident memory of the process and its children."""
+        """Return the resident memory of the process tree."""
         total = 0
         for process in self._tree():
             with contextlib.suppress(psutil.Error):
@@ -50,7 +50,7 @@ class Running:
         return total
 
     def children(self) -> set[int]:
-        """Process numbers of its children and theirs."""
+        """Return the process ids of all descendants."""
         return {process.pid for process in self._tree()} - {self.pid}
 
     def _tree(self) -> list[psutil.Process]:
@@ -62,7 +62,7 @@ class Running:
 def tritonpy(
     repository: Path, *flags: str, python: str = sys.executable, wait: Callable[[int], None] | None = None
 ) -> Iterator[Running]:
-    """Run `tritonpy serve` on free ports, with the interpreter of an environment, until `wait(port)` or its readiness is over."""
+    """Run `tritonpy serve` on free ports with an interpreter; yield after `wait(port)`, or when ready."""
     http, grpc, metrics = free_port(), free_port(), free_port()
     command = [
         python, "-m", "tritonpy", "serve", f"--model-repository={repository}",
@@ -74,7 +74,7 @@ def tritonpy(
 
 @contextlib.contextmanager
 def triton(binary: Path, repository: Path, *flags: str, wait: Callable[[int], None] | None = None) -> Iterator[Running]:
-    """Run the real Triton on free ports, until `wait(port)` or its readiness is over."""
+    """Run the real Triton on free ports; yield after `wait(port)`, or when ready."""
     http, grpc = free_port(), free_port()
     command = [
         str(binary), f"--model-repository={repository}", f"--http-port={http}", f"--grpc-port={grpc}",
@@ -86,7 +86,7 @@ def triton(binary: Path, repository: Path, *flags: str, wait: Callable[[int], No
 
 @contextlib.contextmanager
 def echo(kind: str, model: str) -> Iterator[Running]:
-    """Run the bare server of one protocol; `h2` is gRPC on tritonpy's own HTTP/2."""
+    """Run the bare echo server of a protocol; `h2` is gRPC on tritonpy's own HTTP/2."""
     port = free_port()
     wait = wait_http if kind == "http" else wait_port
     with _process([sys.executable, "-m", "bench.echo", kind, str(port), model], lambda: wait(port)) as pid:
@@ -94,12 +94,12 @@ def echo(kind: str, model: str) -> Iterator[Running]:
 
 
 def wait_http(port: int, seconds: float = 60) -> None:
-    """Return when the server says that it is ready."""
+    """Wait until the server reports that it is ready. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=1) as answer:
-                if answer.status == 200:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/v2/health/ready", timeout=1) as response:
+                if response.status == 200:
                     return
         except OSError:
             time.sleep(0.02)
@@ -107,7 +107,7 @@ def wait_http(port: int, seconds: float = 60) -> None:
 
 
 def wait_port(port: int, seconds: float = 60) -> None:
-    """Return when something accepts connections."""
+    """Wait until the port accepts connections. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
@@ -119,7 +119,7 @@ def wait_port(port: int, seconds: float = 60) -> None:
 @contextlib.contextmanager
 def _process(command: Sequence[str], wait: Callable[[], None]) -> Iterator[int]:
     with tempfile.TemporaryFile() as output:
-        # A session of its own, so that the end reaches children that the server forgot.
+        # A separate session, so that ending it reaches children that the server left behind.
         process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, stdout=output, stderr=output)
         try:
             wait()
@@ -132,7 +132,7 @@ def _process(command: Sequence[str], wait: Callable[[], None]) -> Iterator[int]:
 
 
 def end(process: subprocess.Popen[Any]) -> None:
-    """End a process and the session that it leads."""
+    """End a process and its session."""
     process.terminate()
     try:
         process.wait(15)

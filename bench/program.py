@@ -1,4 +1,4 @@
-"""What the programs that compare servers have in common: their arguments, the loop over the rows, the table at the end."""
+"""Shared parts of the comparison programs: command line, loop over the rows, and table."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ OWN_FLAGS = {"grpcio": ("--transport=grpcio",)}
 
 
 def arguments_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.Namespace:
-    """Read the command line of a program whose text is `doc`; `needs` names the flags without which it measures nothing."""
+    """Parse the command line of a program with the description `doc`; flags in `needs` are required."""
     return parser_of(doc, needs=needs).parse_args()
 
 
 def parser_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.ArgumentParser:
-    """Return the same command line, for a program that has flags of its own beside it."""
+    """Return the parser of `arguments_of`, for programs with additional flags."""
     parser = argparse.ArgumentParser(description=(doc or "").partition("\n")[0])
-    for flag, what in (("--triton", "start script of the real Triton"), ("--perf-analyzer", "the real perf_analyzer")):
-        parser.add_argument(flag, type=Path, required=flag in needs, help=what)
+    for flag, description in (
+        ("--triton", "start script of the real Triton"),
+        ("--perf-analyzer", "the real perf_analyzer"),
+    ):
+        parser.add_argument(flag, type=Path, required=flag in needs, help=description)
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=3, help="length of one run")
     parser.add_argument("--only", default="", help="rows whose name contains this")
@@ -30,14 +33,14 @@ def parser_of(doc: str | None, *, needs: Iterable[str] = ()) -> argparse.Argumen
 
 
 def add_transport(parser: argparse.ArgumentParser) -> None:
-    """Let the command line choose the transport of our server: `flags_of` reads it."""
+    """Add the flag for the transport of tritonpy's server; `flags_of` reads it."""
     parser.add_argument(
-        "--transport", choices=("default", *OWN_FLAGS), default="default", help="what our server listens with"
+        "--transport", choices=("default", *OWN_FLAGS), default="default", help="transport of tritonpy's server"
     )
 
 
 def flags_of(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """Return what the chosen transport asks of `tritonpy serve`."""
+    """Return the flags of `tritonpy serve` for the chosen transport."""
     return OWN_FLAGS.get(arguments.transport, ())
 
 
@@ -47,9 +50,9 @@ def run(
     servers: Mapping[str, Running],
     summary: Callable[[Sequence[Row]], str] | None = None,
 ) -> int:
-    """Measure the chosen rows and print each, then the table and what `summary` says of it; return 1 when one fell short, else 0.
+    """Measure and print the chosen rows, then the table and the `summary`; return 1 if a row fell short.
 
-    A row whose servers are not all among `servers` is left out, and that is said.
+    Rows without their servers are skipped with a message.
     """
     rows: list[Row] = []
     for case in cases:
@@ -57,7 +60,7 @@ def run(
             continue
         missing = [name for name in (case.subject, case.other) if name not in servers]
         if missing:
-            print(f"{case.name}: left out, it needs {' and '.join(missing)}", flush=True)
+            print(f"{case.name}: skipped, it needs {' and '.join(missing)}", flush=True)
             continue
         rows.append(measure(case, servers[case.subject], servers[case.other], arguments.pairs, arguments.seconds))
         print(line(rows[-1]), flush=True)

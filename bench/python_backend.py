@@ -1,6 +1,6 @@
-"""Compares the Python backend with the real Triton's, same model.py and same configuration: `python -m bench.python_backend --triton FILE`.
+"""Comparison of the Python backend with the real Triton's, with the same model.py and configuration.
 
-Rows and verdicts are those of `bench.compare`.
+Run with `python -m bench.python_backend --triton FILE`. Rows and verdicts are as in `bench.compare`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import clients, codec, models, payloads, processes
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 from bench.program import arguments_of, run
 from bench.rows import P50, Case
 
 
 def main() -> int:
-    """Run the chosen rows and print the table; 1 when a row fell short."""
+    """Run the chosen rows and print the table; return 1 if a row fell short."""
     arguments = arguments_of(__doc__, needs=["--triton"])
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -33,7 +33,7 @@ def main() -> int:
 def _cases(perf_analyzer: Path | None) -> list[Case]:
     single, batched = payloads.add_sub("single"), payloads.add_sub("batched")
 
-    def http(payload: payloads.Payload, in_flight: int) -> Callable[[Running, int], Load]:
+    def http(payload: payloads.Payload, in_flight: int) -> Callable[[Running, int], LoadResult]:
         return lambda server, seconds: clients.wrk(server, payload, in_flight, seconds)
 
     cases = [
@@ -48,24 +48,24 @@ def _cases(perf_analyzer: Path | None) -> list[Case]:
     return cases
 
 
-def _strings(server: Running, seconds: int) -> Load:
+def _strings(server: Running, seconds: int) -> LoadResult:
     if server is codec.RUNNING:
         return codec.load(seconds)
     load = clients.wrk(server, payloads.strings(), 2, seconds)
-    return Load(
+    return LoadResult(
         load.rate, 1e6 / load.rate, load.cpu_us
-    )  # two in flight: what a request adds to the work, not how long it takes
+    )  # time per request of the throughput, because two are in flight
 
 
 STRINGS_ALONE = Case("10,000 strings read, us per request", "codec alone", _strings, 1.5, figure=P50)
 
 
-# With a thread per request in flight perf_analyzer stands still on two cores, whatever it loads, as often as not.
+# With a thread per request in flight, perf_analyzer often hangs on two cores, with every server.
 FEW_THREADS = ("--async", "--max-threads=2")
 
 
 def _perf_case(binary: Path, payload: payloads.Payload, in_flight: int) -> Case:
-    def load(server: Running, _seconds: int) -> Load:
+    def load(server: Running, _seconds: int) -> LoadResult:
         more = FEW_THREADS if in_flight > 1 else ()
         return clients.perf_analyzer_with(binary, server, payload.model, in_flight, "http", 3, more)
 

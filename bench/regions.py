@@ -1,4 +1,4 @@
-"""Shared memory that every server of a comparison knows under the same name."""
+"""Shared memory that all servers of a comparison register under the same name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.processes import Running
 
 @contextlib.contextmanager
 def shared(megabytes: int) -> Iterator[SharedMemory]:
-    """Make an object of shared memory of that size, full of zeros, and remove it in the end."""
+    """Make a shared-memory object of zeros, and remove it on exit."""
     memory = SharedMemory(create=True, size=megabytes * 2**20)
     try:
         yield memory
@@ -24,8 +24,8 @@ def shared(megabytes: int) -> Iterator[SharedMemory]:
 
 
 def register(server: Running, memory: SharedMemory) -> None:
-    """Tell `server` of `memory` as the region `REGION`."""
+    """Register `memory` with `server` as the region `REGION`."""
     url = f"http://127.0.0.1:{server.http}/v2/systemsharedmemory/region/{REGION}/register"
-    said = json.dumps({"key": f"/{memory.name}", "offset": 0, "byte_size": memory.size}).encode()
-    with urllib.request.urlopen(urllib.request.Request(url, said, method="POST"), timeout=10):
-        """It would have raised."""
+    body = json.dumps({"key": f"/{memory.name}", "offset": 0, "byte_size": memory.size}).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, body, method="POST"), timeout=10):
+        """urlopen raises on errors."""

@@ -1,4 +1,4 @@
-"""A model that takes 5 ms and answers with its generation, and how its files are replaced while a server reads them."""
+"""Models of 5 ms that return their generation, and atomic replacement of their files."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class TritonPythonModel:
 _WIDTH = 128
 
 
-class Replaced:
-    """A model of one version in `repository`, as generation 0; `content` makes the file of each generation."""
+class ReplaceableModel:
+    """A model in `repository`, first as generation 0; `content` makes the file of each generation."""
 
     def __init__(self, repository: Path, backend: str, file: str, content: Callable[[int], bytes]) -> None:
         self._content = content
@@ -49,15 +49,15 @@ class Replaced:
         self.replace(0)
 
     def replace(self, generation: int) -> None:
-        """Put the file of `generation` in the place of the last one, in one step."""
+        """Replace the model's file atomically with that of `generation`."""
         new = self._file.with_name(f".{self._file.name}.new")
         new.write_bytes(self._content(generation))
         os.replace(new, self._file)
 
 
-def python_model(repository: Path) -> Replaced:
-    """Write a model of the Python backend, which sleeps."""
-    return Replaced(
+def python_model(repository: Path) -> ReplaceableModel:
+    """Write a Python model that sleeps."""
+    return ReplaceableModel(
         repository,
         "python",
         "model.py",
@@ -65,10 +65,10 @@ def python_model(repository: Path) -> Replaced:
     )
 
 
-def onnx_model(repository: Path) -> Replaced:
-    """Write an ONNX model, which multiplies matrices on one thread, as many as this machine manages in the time."""
+def onnx_model(repository: Path) -> ReplaceableModel:
+    """Write an ONNX model with as many matrix multiplications as this machine computes in 5 ms."""
     layers = _layers()
-    return Replaced(repository, "onnxruntime", "model.onnx", lambda generation: _graph(layers, generation))
+    return ReplaceableModel(repository, "onnxruntime", "model.onnx", lambda generation: _graph(layers, generation))
 
 
 def _graph(layers: int, generation: int) -> bytes:

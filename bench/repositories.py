@@ -1,6 +1,6 @@
-"""Two hundred models in a store that takes a while to answer: what listing and loading them takes, at once and one after the other.
+"""Time to list and load 200 models from a slow cloud store, sequentially and in parallel.
 
-The store is fake-gcs-server behind a proxy that waits before each answer. Run by hand, in the environment of the tests of clouds:
+The store is fake-gcs-server behind a proxy that delays each response. Run it manually in the environment of the cloud tests:
 `.test-venv/clouds/bin/python -m bench.repositories`.
 """
 
@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from plugins.repo_cloud.tests.stores.gcs import Gcs
-from plugins.repo_cloud.tests.stores.place import Place
 from plugins.repo_cloud.tests.stores.proxy import FaultyProxy, Request
+from plugins.repo_cloud.tests.stores.store_folder import StoreFolder
 from tritonpy import Backend, hookimpl
-from tritonpy.running import running_server
+from tritonpy.embedded_server import running_server
 
 CONFIG = (
     b'backend: "reader" input { name: "IN" data_type: TYPE_INT32 dims: 1 } '
@@ -32,36 +32,36 @@ AT_ONCE = 16
 
 
 class Reader(Backend):
-    """Reads its file, as a backend does that loads weights."""
+    """Reads its file, like a backend that loads weights."""
 
     def __init__(self, model: Any, instance: Any) -> None:
         super().__init__(model, instance)
         self.size = len((model.path / "weights").read_bytes())
 
     def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Answer with the size of the file."""
+        """Return the size of the file."""
         return {"OUT": np.array([self.size])}
 
 
 class Readers:
-    """The plugin that brings it."""
+    """The plugin with the backend."""
 
     @hookimpl
     def tritonpy_backends(self) -> Mapping[str, type[Backend]]:
         return {"reader": Reader}
 
 
-def timed(act: Callable[[], Any]) -> tuple[float, Any]:
-    """Return how long `act` took, in seconds, and what it returned."""
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    """Return how long `function` took, in seconds, and what it returned."""
     started = time.perf_counter()
-    result = act()
+    result = function()
     return time.perf_counter() - started, result
 
 
-def loading(place: Place, port: int, cache: Path, at_once: int) -> float:
-    """Return how long a server takes until all models serve, in seconds."""
-    options = place.options(port, settle_s=0, parallel=at_once, cache_directory=str(cache))
-    repositories = [{"url": place.url(port), "options": options}]
+def loading(store: StoreFolder, port: int, cache: Path, at_once: int) -> float:
+    """Return the seconds until a server has loaded all models."""
+    options = store.options(port, settle_s=0, parallel=at_once, cache_directory=str(cache))
+    repositories = [{"url": store.url(port), "options": options}]
     started = time.perf_counter()
     with running_server(
         {"repositories": repositories, "frontends": NO_PORTS, "control": {"threads": at_once}}, [Readers()]
@@ -69,27 +69,27 @@ def loading(place: Place, port: int, cache: Path, at_once: int) -> float:
         return time.perf_counter() - started
 
 
-def measure(place: Place, proxy: FaultyProxy, folder: Path, count: int) -> None:
-    """Print the table."""
-    repository = place.repository(proxy.port, settle_s=0)
+def measure(store: StoreFolder, proxy: FaultyProxy, folder: Path, count: int) -> None:
+    """Measure and print the table."""
+    repository = store.repository(proxy.port, settle_s=0)
     listing, models = timed(repository.scan)
     repository.close()
     assert len(models) == count
-    serial = loading(place, proxy.port, folder / "serial", SERIAL)
-    at_once = loading(place, proxy.port, folder / "at once", AT_ONCE)
-    kept = loading(place, proxy.port, folder / "at once", AT_ONCE)
+    serial = loading(store, proxy.port, folder / "serial", SERIAL)
+    at_once = loading(store, proxy.port, folder / "at once", AT_ONCE)
+    cached = loading(store, proxy.port, folder / "at once", AT_ONCE)
     print(f"| listing {count} models | {listing:.2f} s | |")
-    print(f"| loading them one after the other | {serial:.2f} s | 1 |")
-    print(f"| loading them {AT_ONCE} at once | {at_once:.2f} s | {serial / at_once:.1f} times as fast |")
-    print(f"| the same from the cache | {kept:.2f} s | {serial / kept:.1f} times as fast |")
+    print(f"| loading them sequentially | {serial:.2f} s | 1 |")
+    print(f"| loading {AT_ONCE} in parallel | {at_once:.2f} s | {serial / at_once:.1f} times as fast |")
+    print(f"| the same from the cache | {cached:.2f} s | {serial / cached:.1f} times as fast |")
 
 
 def main() -> None:
-    """Fill a store, measure, and end it."""
+    """Fill a store, measure, and end the store."""
     parser = argparse.ArgumentParser(description="Listing and loading many models of a repository in a cloud.")
     parser.add_argument("--models", type=int, default=200)
     parser.add_argument("--kilobytes", type=int, default=256, help="size of each model's weights")
-    parser.add_argument("--delay-ms", type=float, default=20, help="time that the store takes before each answer")
+    parser.add_argument("--delay-ms", type=float, default=20, help="delay of each response of the store")
     arguments = parser.parse_args()
 
     def wait(_request: Request) -> None:
@@ -100,16 +100,16 @@ def main() -> None:
         server = Gcs.start(folder)
         proxy = FaultyProxy(server.port)
         try:
-            place = Place(server, folder / "cache")
+            store = StoreFolder(server, folder / "cache")
             weights = {"config.pbtxt": CONFIG, "1/weights": b""}
             for number in range(arguments.models):
                 for path, content in {**weights, "1/weights": secrets.token_bytes(arguments.kilobytes << 10)}.items():
-                    place.put(f"model{number}/{path}", content)
+                    store.put(f"model{number}/{path}", content)
             proxy.rule = wait
             print(
-                f"{arguments.models} models of {arguments.kilobytes} KiB, {arguments.delay_ms:g} ms before each answer"
+                f"{arguments.models} models of {arguments.kilobytes} KiB, {arguments.delay_ms:g} ms delay of each response"
             )
-            measure(place, proxy, folder, arguments.models)
+            measure(store, proxy, folder, arguments.models)
         finally:
             proxy.end()
             server.end()

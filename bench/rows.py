@@ -1,11 +1,11 @@
-"""One row of a table: two servers under the same load, in interleaved pairs."""
+"""Rows of a table: two servers under the same load, in interleaved pairs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 from bench.verdict import Verdict, judge
 
@@ -15,14 +15,14 @@ NO_GOAL = None
 
 @dataclass(frozen=True)
 class Case:
-    """One row: a load, the other server, which figure is compared, and the goal for `subject` / other; `aim` is what we would like to say.
+    """One row: a load, the other server, the compared value, and the goal for the ratio `subject` / other.
 
-    A goal of None is none: the row is shown beside others.
+    `aim` is the desired ratio. With a goal of None, the row has no verdict.
     """
 
     name: str
     other: str
-    load: Callable[[Running, int], Load]
+    load: Callable[[Running, int], LoadResult]
     goal: float | None
     figure: str = RATE
     subject: str = "tritonpy"
@@ -30,34 +30,34 @@ class Case:
 
     @property
     def latency(self) -> bool:
-        """Whether less is better."""
+        """Whether lower values are better."""
         return self.figure != RATE
 
-    def of(self, load: Load) -> float:
-        """Return what is compared: requests per second, or microseconds."""
+    def value(self, load: LoadResult) -> float:
+        """Return the compared value: requests per second or microseconds."""
         return {RATE: load.rate, P50: load.p50_us, P99: load.p99_us}[self.figure]
 
 
 @dataclass(frozen=True)
 class Row:
-    """What came out of one case."""
+    """The results of one case."""
 
     case: Case
-    ours: list[Load]
-    theirs: list[Load]
+    ours: list[LoadResult]
+    theirs: list[LoadResult]
     verdict: Verdict
 
 
 def measure(case: Case, subject: Running, other: Running, pairs: int, seconds: int) -> Row:
-    """Load both servers in turn and judge the pairs."""
-    ours: list[Load] = []
-    theirs: list[Load] = []
+    """Load both servers alternately and judge the pairs."""
+    ours: list[LoadResult] = []
+    theirs: list[LoadResult] = []
     for server in (subject, other):
         case.load(server, 1)  # warm-up
     for _ in range(pairs):
         ours.append(case.load(subject, seconds))
         theirs.append(case.load(other, seconds))
-    figures = [[case.of(load) for load in loads] for loads in (ours, theirs)]
+    figures = [[case.value(load) for load in loads] for loads in (ours, theirs)]
     return Row(case, ours, theirs, judge(figures[0], figures[1], case.goal, lower_is_better=case.latency))
 
 
@@ -71,18 +71,18 @@ def table(rows: list[Row]) -> str:
 
 
 def line(row: Row) -> str:
-    """Return one row in words."""
+    """Return one row as text."""
     return ": ".join((f"{row.case.name} against {row.case.other}", ", ".join(_cells(row)[2:])))
 
 
 def _cells(row: Row) -> Iterator[str]:
-    def middle(values: list[float]) -> float:
+    def median_of(values: list[float]) -> float:
         return sorted(values)[len(values) // 2]
 
     case = row.case
     unit = "us" if case.latency else "/s"
-    figures = [middle([case.of(load) for load in loads]) for loads in (row.ours, row.theirs)]
-    cpu = [middle([load.cpu_us for load in loads]) for loads in (row.ours, row.theirs)]
+    figures = [median_of([case.value(load) for load in loads]) for loads in (row.ours, row.theirs)]
+    cpu = [median_of([load.cpu_us for load in loads]) for loads in (row.ours, row.theirs)]
     goal = "none" if case.goal is None else f"{'at most' if case.latency else 'at least'} {case.goal}"
     if case.aim is not None:
         goal += f", aim {case.aim}"

@@ -1,7 +1,7 @@
-"""Compares sequences with the real Triton's: `python -m bench.sequences --triton FILE --perf-analyzer FILE`.
+"""Comparison of sequences with the real Triton: `python -m bench.sequences --triton FILE --perf-analyzer FILE`.
 
-The model adds up what each sequence sends (Python backend), with both strategies, at 1 and at 4 instances, over gRPC streams and over HTTP.
-Rows and verdicts are those of `bench.compare`; a sequence is 20 requests long.
+The Python model adds up the values of each sequence. Rows cover both strategies, 1 and 4 instances, gRPC streams and
+HTTP. A sequence has 20 requests. Rows and verdicts are as in `bench.compare`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import clients, processes
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 from bench.program import add_transport, flags_of, parser_of, run
 from bench.rows import P50, Case, Row
-from bench.verdict import judge_together
+from bench.verdict import judge_combined
 
 STRATEGIES = ("direct", "oldest")
 INSTANCES = (1, 4)
 PROTOCOLS = {"gRPC stream": ("grpc", "--streaming"), "HTTP": ("http",)}
-SEQUENCES = (1, 16)  # at the same time
+SEQUENCES = (1, 16)  # concurrent sequences
 LENGTH = 20
 CONFIG = """\
 backend: "python"
@@ -64,7 +64,7 @@ class TritonPythonModel:
 
 
 def main() -> int:
-    """Run the chosen rows and print the table; 1 when a row fell short."""
+    """Run the chosen rows and print the table; return 1 if a row fell short."""
     parser = parser_of(__doc__, needs=["--triton", "--perf-analyzer"])
     add_transport(parser)
     arguments = parser.parse_args()
@@ -73,20 +73,20 @@ def main() -> int:
         write(folder)
         ours = stack.enter_context(processes.tritonpy(folder, *flags_of(arguments)))
         theirs = stack.enter_context(processes.triton(arguments.triton, folder))
-        return run(arguments, cases(arguments.perf_analyzer), {"tritonpy": ours, "Triton": theirs}, together)
+        return run(arguments, cases(arguments.perf_analyzer), {"tritonpy": ours, "Triton": theirs}, combined_verdict)
 
 
-def together(rows: Sequence[Row]) -> str:
-    """Return what all rows that are judged by their rate say as one."""
+def combined_verdict(rows: Sequence[Row]) -> str:
+    """Return the combined verdict of all rows that compare rates."""
     rates = [row for row in rows if not row.case.latency]
     if not rates:
-        return "no row was judged by its rate"
+        return "no row compares rates"
     pairs = [([load.rate for load in row.ours], [load.rate for load in row.theirs]) for row in rates]
-    return f"{len(rates)} rows together: {judge_together(pairs, 1.0)}, at least 1.0"
+    return f"{len(rates)} rows together: {judge_combined(pairs, 1.0)}, at least 1.0"
 
 
 def write(repository: Path) -> None:
-    """Write the accumulator with each strategy and number of instances."""
+    """Write the model with each strategy and number of instances."""
     for strategy in STRATEGIES:
         for count in INSTANCES:
             folder = repository / f"{strategy}_{count}"
@@ -96,7 +96,7 @@ def write(repository: Path) -> None:
 
 
 def cases(binary: Path) -> list[Case]:
-    """Return every row; one sequence alone is judged by its latency."""
+    """Return all rows; those of a single sequence compare latency."""
     return [
         _case(binary, f"{strategy}_{count}", protocol, in_flight)
         for strategy in STRATEGIES
@@ -115,7 +115,7 @@ def _case(binary: Path, model: str, protocol: str, in_flight: int) -> Case:
     return Case(name, "Triton", load, 1.0)
 
 
-def _load(binary: Path, model: str, protocol: tuple[str, ...], in_flight: int) -> Callable[[Running, int], Load]:
+def _load(binary: Path, model: str, protocol: tuple[str, ...], in_flight: int) -> Callable[[Running, int], LoadResult]:
     more = (f"--sequence-length={LENGTH}", "--sequence-length-variation=0", "--sequence-id-range=1:1000000")
     return lambda server, seconds: clients.perf_analyzer_with(
         binary, server, model, in_flight, protocol[0], seconds, (*protocol[1:], *more)

@@ -1,6 +1,7 @@
-"""Runs the batch policy "slo" in a server beside delays set by hand: `python -m bench.slo_live`. `bench.slo_simulation` judges in simulated time.
+"""Comparison of the batch policy "slo" with fixed delays in a server: `python -m bench.slo_live`.
 
-Three models, clients in a process of their own that each have one request open over HTTP, and all settings by turns, several times.
+Three models; clients in a separate process, each with one HTTP request in flight; all settings alternate for several
+rounds. `bench.slo_simulation` compares them in simulated time.
 """
 
 from __future__ import annotations
@@ -47,47 +48,47 @@ class TritonPythonModel:
 """
 SLEEPS = {"call 5 ms, row 0.1 ms": (5.0, 0.1), "call 1 ms, row 0.5 ms": (1.0, 0.5)}
 WIDE, WIDTHS = "wide", {"wide": 2048}
-WARM = 0.4  # of a run's time
+WARM = 0.4  # share of a run's time
 
 
 @dataclass
-class Seen:
-    """What the runs of one setting gave: requests per second, p99 in ms, rows per batch."""
+class SettingResult:
+    """Runs of one setting: requests per second, p99 in ms, rows per batch."""
 
     rates: list[float] = field(default_factory=list)
     p99s_ms: list[float] = field(default_factory=list)
     batches: list[float] = field(default_factory=list)
 
 
-def measure(server: RunningServer, model: str, width: int, clients: int, seconds: float, seen: Seen) -> None:
-    """Add one run to `seen`."""
+def measure(server: RunningServer, model: str, width: int, clients: int, seconds: float, result: SettingResult) -> None:
+    """Add one run to `result`."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
     port = int(server.http.rpartition(":")[2])
     process = context.Process(target=_load, args=(port, model, width, clients, seconds, theirs))
     (before,) = server.engine.statistics(model)
     process.start()
-    taken_s: list[float] = ours.recv()
+    latencies_s: list[float] = ours.recv()
     process.join()
     (after,) = server.engine.statistics(model)
     rows = after.inference_count - before.inference_count
-    seen.rates.append(len(taken_s) / (seconds * (1 - WARM)))
-    seen.p99s_ms.append(float(np.quantile(taken_s, 0.99)) * 1e3 if taken_s else 0.0)
-    seen.batches.append(rows / max(after.execution_count - before.execution_count, 1))
+    result.rates.append(len(latencies_s) / (seconds * (1 - WARM)))
+    result.p99s_ms.append(float(np.quantile(latencies_s, 0.99)) * 1e3 if latencies_s else 0.0)
+    result.batches.append(rows / max(after.execution_count - before.execution_count, 1))
 
 
 def _load(
     port: int, model: str, width: int, clients: int, seconds: float, results: multiprocessing.connection.Connection
 ) -> None:
-    results.send(asyncio.run(_ask_all(port, _message(model, width), clients, seconds)))
+    results.send(asyncio.run(_run_clients(port, _message(model, width), clients, seconds)))
 
 
-async def _ask_all(port: int, message: bytes, clients: int, seconds: float) -> list[float]:
-    taken_s: list[float] = []
+async def _run_clients(port: int, message: bytes, clients: int, seconds: float) -> list[float]:
+    latencies_s: list[float] = []
     begin = time.monotonic()
     first, end = begin + WARM * seconds, begin + seconds
 
-    async def ask() -> None:
+    async def run_client() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         while (sent := time.monotonic()) < end:
             writer.write(message)
@@ -96,11 +97,11 @@ async def _ask_all(port: int, message: bytes, clients: int, seconds: float) -> l
             await reader.readexactly(int(length.partition(b":")[2]))
             now = time.monotonic()
             if sent >= first and now <= end:
-                taken_s.append(now - sent)
+                latencies_s.append(now - sent)
         writer.close()
 
-    await asyncio.gather(*(ask() for _ in range(clients)))
-    return taken_s
+    await asyncio.gather(*(run_client() for _ in range(clients)))
+    return latencies_s
 
 
 def _message(model: str, width: int) -> bytes:
@@ -115,7 +116,7 @@ def _message(model: str, width: int) -> bytes:
 
 
 def write_models(repository: Path) -> dict[str, Mapping[str, str]]:
-    """Write each model with each setting; return the folders by model and setting."""
+    """Write each model with each setting; return the folder names by model and setting."""
     _, graph, _ = wide(np.random.default_rng(0))
     folders: dict[str, dict[str, str]] = {}
     for number, model in enumerate((WIDE, *SLEEPS)):
@@ -134,7 +135,7 @@ def write_models(repository: Path) -> dict[str, Mapping[str, str]]:
 
 
 def main() -> None:
-    """Print a table."""
+    """Measure all settings and print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, nargs="+", default=[8, 32])
     parser.add_argument("--seconds", type=float, default=3)
@@ -146,18 +147,18 @@ def main() -> None:
         with running_server({"repositories": [{"url": folder}], "frontends": frontends}) as server:
             for model, folders in models.items():
                 for clients in arguments.clients:
-                    seen = {setting: Seen() for setting in folders}
+                    result = {setting: SettingResult() for setting in folders}
                     for _ in range(arguments.rounds):
                         for setting, name in folders.items():
                             width = WIDTHS.get(model, 16)
-                            measure(server, name, width, clients, arguments.seconds, seen[setting])
-                    _print(model, clients, seen)
+                            measure(server, name, width, clients, arguments.seconds, result[setting])
+                    _print(model, clients, result)
 
 
-def _print(model: str, clients: int, seen: Mapping[str, Seen]) -> None:
-    plain = seen["no delay"].rates
-    for setting, each in seen.items():
-        ratio = median(rate / max(beside, 1e-9) for rate, beside in zip(each.rates, plain, strict=True))
+def _print(model: str, clients: int, result: Mapping[str, SettingResult]) -> None:
+    plain = result["no delay"].rates
+    for setting, each in result.items():
+        ratio = median(rate / max(plain_rate, 1e-9) for rate, plain_rate in zip(each.rates, plain, strict=True))
         print(
             f"{model:22} {clients:3} clients   {setting:11} {median(each.rates):8.0f}/s   {ratio:5.2f} of no delay"
             f"   p99 {median(each.p99s_ms):6.1f} ms   {median(each.batches):5.1f} rows a batch",

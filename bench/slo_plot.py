@@ -1,4 +1,4 @@
-"""Draws what `bench.slo_simulation` found."""
+"""Plot of the results of `bench.slo_simulation`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from bench.slo_simulation import Verdict, bursty, dearer, series, slo, steady
+from bench.slo_simulation import Verdict, bursty, cost_increase, series, slo, steady
 
 MODEL, TARGET_MS = "wide", 60.0
 
 
 def draw(verdicts: Sequence[Verdict], file: Path) -> None:
-    """Write a page: throughput over latency for each case, and three loads over time."""
+    """Plot throughput over latency for each case, and three loads over time, into `file`."""
     columns = len(verdicts) // 2
     figure, rows = plt.subplots(3, columns, figsize=(4.5 * columns, 11), layout="constrained")
     for verdict, axes in zip(verdicts, rows[:2].ravel(), strict=True):
@@ -30,11 +30,11 @@ def draw(verdicts: Sequence[Verdict], file: Path) -> None:
             title=verdict.case.name, xlabel="p99, ms", ylabel="requests per second", xlim=(0, None), ylim=(0, None)
         )
         axes.legend(fontsize=7)
-    jumping = steady(MODEL, 0.4)
+    steady_load = steady(MODEL, 0.4)
     loads = {
         "bursts": (slo(TARGET_MS, MODEL), bursty(MODEL, 0.25)),
         "1.3 times the capacity": (slo(TARGET_MS, MODEL), steady(MODEL, 1.3)),
-        "batches become twice as dear": (slo(TARGET_MS, MODEL, factor=dearer(jumping, 2.0)), jumping),
+        "batch cost doubles": (slo(TARGET_MS, MODEL, factor=cost_increase(steady_load, 2.0)), steady_load),
     }
     for (name, (simulation, load)), axes in zip(loads.items(), rows[2], strict=False):
         times, rates, quantiles = zip(*series(simulation.run(load)), strict=True)

@@ -1,7 +1,7 @@
-"""Judges the batch policy "slo" in simulated time: `python -m bench.slo_simulation [--plot FILE]`. The same figures on every machine.
+"""Simulation of the batch policy "slo": `python -m bench.slo_simulation [--plot FILE]`.
 
-Each load runs with the policy and with every setting of the policy "preferred" that somebody might have tuned by hand: queue delays and
-preferred sizes. The costs of batches are those that `bench.record_costs` recorded.
+The results are equal on every machine. Each load runs with the policy "slo" and with all plausible settings of the
+policy "preferred": queue delays and preferred sizes. `bench.record_costs` recorded the batch durations.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from tritonpy_batching_slo.policy import SloPolicy
 
 LARGEST = 64
 DELAYS_US = (0, 200, 500, 2000, 5000)
-WARM = 0.2  # of the time, before anything is counted: what the policy learns in
+WARM = 0.2  # share of the time before results count, while the policy learns
 _SECOND = 1e9
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model under a load that its clients keep up: as many requests are open as there are clients."""
+    """A model under a closed loop of `clients`, each with one request in flight."""
 
     model: str
     clients: int
@@ -36,7 +36,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Say what it is, for a table."""
+        """The name in tables."""
         return f"{self.model}, {self.clients} clients, {self.instances} instances"
 
     def load(self, seed: int = 0) -> Load:
@@ -44,7 +44,7 @@ class Case:
         return Load(self.seconds, self.clients, seed=seed)
 
 
-FULL = (
+CASES = (
     Case("deep", 64, 2.0, 0.12),
     Case("wide", 32, 25.0, 2.0),
     Case("convolution", 64, 2.0, 0.12),
@@ -56,7 +56,7 @@ FULL = (
 
 @dataclass(frozen=True)
 class Figures:
-    """What the clients saw once the policy had learnt."""
+    """Results after the warm-up."""
 
     throughput: float
     p99_ms: float
@@ -64,14 +64,14 @@ class Figures:
 
     @classmethod
     def of(cls, outcome: Outcome, setting: str = "") -> Figures:
-        """Return those of an outcome."""
+        """Return the results of an outcome."""
         counted = outcome.between(WARM, 1)
         return cls(counted.throughput, counted.quantile_ms(0.99), setting)
 
 
 @dataclass
 class Verdict:
-    """The policy beside the best that hands can tune."""
+    """The policy "slo" and the hand-tuned settings."""
 
     case: Case
     slo: Figures
@@ -79,12 +79,12 @@ class Verdict:
 
     @property
     def best(self) -> Figures:
-        """The setting with the highest throughput, whatever its latency."""
+        """The setting with the highest throughput, independent of its latency."""
         return max(self.tuned, key=lambda figures: figures.throughput)
 
     @property
     def share(self) -> float:
-        """The policy's throughput over the best."""
+        """The policy's throughput divided by the best one."""
         return self.slo.throughput / self.best.throughput
 
     def __str__(self) -> str:
@@ -96,20 +96,20 @@ class Verdict:
 
 
 def slo(target_ms: float, model: str, instances: int = 1, factor: Callable[[int], float] = lambda _: 1.0) -> Simulation:
-    """Return a model with the policy "slo"."""
+    """Return the simulation of a model with the policy "slo"."""
     config = f'max_batch_size: {LARGEST} parameters {{ key: "slo_ms" value {{ string_value: "{target_ms}" }} }}'
     return Simulation(f"{config} dynamic_batching {{ }}", SloPolicy, Costs(model, factor=factor), instances)
 
 
 def preferred(delay_us: int, size: int, model: str, instances: int = 1) -> Simulation:
-    """Return a model with the policy "preferred"; size 0 names none."""
+    """Return the simulation of a model with the policy "preferred"; size 0 sets no preferred size."""
     sizes = f"preferred_batch_size: {size}" if size else ""
     config = f"max_batch_size: {LARGEST} dynamic_batching {{ max_queue_delay_microseconds: {delay_us} {sizes} }}"
     return Simulation(config, PreferredPolicy, Costs(model), instances)
 
 
 def judge(case: Case) -> Verdict:
-    """Run a case with the policy and with everything that hands might try."""
+    """Run a case with the policy "slo" and with all hand-tuned settings."""
     verdict = Verdict(case, Figures.of(slo(case.target_ms, case.model, case.instances).run(case.load())))
     for delay_us, size in product(DELAYS_US, (0, *case.sizes)):
         outcome = preferred(delay_us, size, case.model, case.instances).run(case.load())
@@ -118,18 +118,18 @@ def judge(case: Case) -> Verdict:
 
 
 def capacity(model: str) -> float:
-    """Return how many requests per second one instance gets through in the largest batches."""
+    """Return the requests per second of one instance with the largest batches."""
     return LARGEST * _SECOND / Costs(model).typical(LARGEST)
 
 
 def steady(model: str, share: float, batches: int = 200) -> Load:
-    """Return a load of independent clients that need that share of the capacity, for as long as so many full batches take."""
+    """Return Poisson arrivals at a share of the capacity, for the time of `batches` full batches."""
     seconds = batches * LARGEST / capacity(model)
     return Load(seconds, times=poisson(share * capacity(model), 0, seconds, Random(1)))
 
 
 def bursty(model: str, share: float, batches: int = 200) -> Load:
-    """Return one that comes in bursts of three times its mean, a third of the time."""
+    """Return arrivals in bursts of three times the mean rate, a third of the time."""
     random, mean = Random(2), share * capacity(model)
     seconds = batches * LARGEST / capacity(model)
     length = seconds / 30
@@ -141,25 +141,25 @@ def bursty(model: str, share: float, batches: int = 200) -> Load:
     return Load(seconds, times=times)
 
 
-def dearer(load: Load, factor: float) -> Callable[[int], float]:
-    """Return what makes batches `factor` times as dear in the second half of a load."""
+def cost_increase(load: Load, factor: float) -> Callable[[int], float]:
+    """Return a function that raises batch costs by `factor` in the second half of a load."""
     return lambda now_ns: factor if now_ns > load.end_ns / 2 else 1.0
 
 
 def series(outcome: Outcome, steps: int = 40) -> Iterator[tuple[float, float, float]]:
-    """Yield time (s), throughput and p99 (ms) over the course of a run."""
+    """Yield time (s), throughput and p99 (ms) over a run."""
     for step in range(steps):
         part = outcome.between(step / steps, (step + 1) / steps)
-        if part.answered:
+        if part.responses:
             yield (step + 0.5) / steps * outcome.end_ns / _SECOND, part.throughput, part.quantile_ms(0.99)
 
 
 def main() -> int:
-    """Print the table; 1 where a target was missed or the throughput fell short of 90 %."""
+    """Print the table; return 1 if a target was missed or the throughput is below 90 % of the best."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--plot", type=Path, help="write an SVG of it (needs matplotlib)")
+    parser.add_argument("--plot", type=Path, help="write a plot to this file (needs matplotlib)")
     arguments = parser.parse_args()
-    verdicts = [judge(case) for case in FULL]
+    verdicts = [judge(case) for case in CASES]
     print(*verdicts, sep="\n")
     if arguments.plot:
         from bench.slo_plot import draw

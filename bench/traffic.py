@@ -1,8 +1,9 @@
-"""What routes cost, and shadows above all: `python -m bench.traffic`. `--plot FILE` draws a simulated canary that goes bad (needs matplotlib).
+"""Cost of routes and shadows: `python -m bench.traffic`.
 
-The subject of each row is a route of a server, the other one a route of the same server without a shadow, or the model itself: one loop of requests
-after the other, in interleaved pairs. The shadow of the rows of "5 ms" is another model of 5 ms with an instance of its own. Rows and verdicts are
-those of `bench.compare`; the exit status is 1 where one fell short. Then what a request pays, in µs.
+Each row compares a route with a route of the same server without a shadow, or with the model itself, in interleaved
+pairs. In rows of "5 ms", the shadow is another model of 5 ms with its own instance. Rows and verdicts are as in
+`bench.compare`; the exit status is 1 if a row fell short. A second table has the cost per request in µs. `--plot FILE`
+draws a simulated failing canary (needs matplotlib).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from bench import clients, models, payloads, processes
 from bench.canary_simulation import draw, summary
-from bench.clients import Load
+from bench.clients import LoadResult
 from bench.processes import Running
 from bench.program import parser_of, run
 from bench.rows import P50, Case
@@ -26,7 +27,7 @@ from tritonpy import CallbackSink, CustomMetrics, Engine, InferRequest, InferRes
 from tritonpy.testing import ToyEngine
 from tritonpy_traffic.options import TrafficOptions
 from tritonpy_traffic.router import TrafficRouter
-from tritonpy_traffic.spec import Canary, RouteSpec, Shadow, Step, Sticky, WeightedTarget
+from tritonpy_traffic.spec import Canary, CanaryStep, RouteSpec, Shadow, Sticky, WeightedTarget
 
 GOAL = 1.10
 KINDS = {"tiny": "add_sub", "5 ms": "sleeping"}
@@ -49,9 +50,9 @@ SHADOW = ", shadow: {{model: {model}_copy, share: {share}}}"
 
 
 def main() -> int:
-    """Run the chosen rows and print the tables; 1 when a row fell short."""
+    """Run the chosen rows and print the tables; return 1 if a row fell short."""
     parser = parser_of(__doc__)
-    parser.add_argument("--plot", type=Path, help="write a picture of a canary (needs matplotlib)")
+    parser.add_argument("--plot", type=Path, help="write a plot of a canary to this file (needs matplotlib)")
     arguments = parser.parse_args()
     if arguments.plot:
         draw(arguments.plot)
@@ -65,7 +66,7 @@ def main() -> int:
 
 
 def write(folder: Path) -> Path:
-    """Write the models, each with a copy for the shadow, and server.yaml; return the path of that."""
+    """Write the models, each with a copy for the shadow, and server.yaml; return the path of server.yaml."""
     repository, routes = folder / "models", ""
     models.write_pair(repository, "add_sub")
     models.write_pair(repository, "sleeping", SLEEPING)
@@ -79,7 +80,7 @@ def write(folder: Path) -> Path:
 
 
 def cases() -> list[Case]:
-    """Return every row: the primary's p50 with a shadow against that without one, and what a route adds to a model."""
+    """Return all rows: p50 of the primary with against without a shadow, and a route against its model."""
     rows = []
     for kind, model in KINDS.items():
         for client, protocol in ((clients.wrk, "HTTP"), (clients.h2load, "gRPC")):
@@ -93,9 +94,9 @@ def cases() -> list[Case]:
     return rows
 
 
-def _load(client: Callable[..., Load], model: str) -> Callable[[int], Callable[[Running, int], Load]]:
-    def in_flight(count: int) -> Callable[[Running, int], Load]:
-        def load(server: Running, seconds: int) -> Load:
+def _load(client: Callable[..., LoadResult], model: str) -> Callable[[int], Callable[[Running, int], LoadResult]]:
+    def in_flight(count: int) -> Callable[[Running, int], LoadResult]:
+        def load(server: Running, seconds: int) -> LoadResult:
             name = model if server.name == "model" else f"{model}_{server.name}"
             return client(server, payloads.add_sub(name), count, seconds)
 
@@ -104,17 +105,17 @@ def _load(client: Callable[..., Load], model: str) -> Callable[[int], Callable[[
     return in_flight
 
 
-class _AtOnce(Router):
-    """Answers at once, so that all that is measured is what stands in front."""
+class _ImmediateRouter(Router):
+    """Responds immediately, so that only the routers in front of it are measured."""
 
     def infer(self, request: InferRequest) -> None:
         request.sink.put(request, InferResponse((), "digits", 1))
 
 
-def costs(turns: int = 2000) -> Iterator[str]:
-    """Yield a line per kind of route: µs for a request on its way to the model and back, beyond what it costs without."""
+def costs(rounds: int = 2000) -> Iterator[str]:
+    """Yield a table row per kind of route: additional µs per request, including the response."""
     one, two = WeightedTarget("digits", 1), WeightedTarget("digits", 2)
-    canary = Canary("digits", 3, steps=[Step(0.1, seconds=3600)])
+    canary = Canary("digits", 3, steps=[CanaryStep(0.1, seconds=3600)])
     specs = {
         "one target": RouteSpec([one]),
         "two targets": RouteSpec([one, two]),
@@ -125,26 +126,26 @@ def costs(turns: int = 2000) -> Iterator[str]:
     yield "| route | µs per request |"
     yield "|---|---|"
     with ToyEngine() as toy:
-        engine = _AtOnce(NoOptions(), toy, RouterContext(CustomMetrics(), logging.getLogger("bench")))
-        bare = _microseconds(engine, turns)
+        engine = _ImmediateRouter(NoOptions(), toy, RouterContext(CustomMetrics(), logging.getLogger("bench")))
+        bare = _microseconds(engine, rounds)
         without = TrafficRouter(TrafficOptions(), engine, RouterContext(CustomMetrics(), logging.getLogger("bench")))
-        yield f"| no route | {_microseconds(without, turns) - bare:.2f} |"
+        yield f"| no route | {_microseconds(without, rounds) - bare:.2f} |"
         for name, spec in specs.items():
             options = TrafficOptions(routes={"digits": spec})
             router = TrafficRouter(options, engine, RouterContext(CustomMetrics(), logging.getLogger("bench")))
-            yield f"| {name} | {_microseconds(router, turns) - bare:.2f} |"
+            yield f"| {name} | {_microseconds(router, rounds) - bare:.2f} |"
             router.close()
 
 
-def _microseconds(engine: Engine, turns: int) -> float:
+def _microseconds(engine: Engine, rounds: int) -> float:
     sink = CallbackSink(lambda _request, _response: None)
-    parameters = {"user": "somebody"}
+    parameters = {"user": "alice"}
     infer = engine.infer
 
-    def ask() -> None:
+    def send() -> None:
         infer(InferRequest("digits", {}, sink, parameters=parameters))
 
-    return min(timeit.repeat(ask, number=turns, repeat=5)) / turns * 1e6
+    return min(timeit.repeat(send, number=rounds, repeat=5)) / rounds * 1e6
 
 
 if __name__ == "__main__":

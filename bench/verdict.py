@@ -1,4 +1,4 @@
-"""The one rule for every figure: the median of the pairs' ratios, its bootstrap interval, and a word."""
+"""Verdicts on ratios: the median ratio of pairs, its bootstrap interval, and a word."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Verdict:
-    """`low` and `high` bound the 90 % interval of the median ratio."""
+    """A median ratio with its 90 % interval from `low` to `high`, and a word."""
 
     ratio: float
     low: float
@@ -24,7 +24,10 @@ class Verdict:
 
 
 def judge(ours: Sequence[float], theirs: Sequence[float], goal: float | None, lower_is_better: bool = False) -> Verdict:
-    """Judge the pairs `ours[i] / theirs[i]` against `goal`: met, short, or undecided where the interval straddles it; no word without a goal."""
+    """Return the verdict on the ratios `ours[i] / theirs[i]`.
+
+    The word is met, short, or undecided if the interval contains `goal`. It is empty without a goal.
+    """
     ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)]
     low, high = _interval(ratios)
     if goal is None:
@@ -36,8 +39,8 @@ def judge(ours: Sequence[float], theirs: Sequence[float], goal: float | None, lo
     return Verdict(median(ratios), low, high, word)
 
 
-def judge_together(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], goal: float) -> Verdict:
-    """Judge several rows as one: each round counts with the geometric mean of its ratios, `ours[i] / theirs[i]` of every row."""
+def judge_combined(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], goal: float) -> Verdict:
+    """Return the verdict on several rows: each round counts with the geometric mean of its ratios."""
     rounds = zip(
         *([mine / other for mine, other in zip(ours, theirs, strict=True)] for ours, theirs in pairs), strict=True
     )
@@ -46,6 +49,6 @@ def judge_together(pairs: Sequence[tuple[Sequence[float], Sequence[float]]], goa
 
 
 def _interval(ratios: Sequence[float]) -> tuple[float, float]:
-    random_source = random.Random(0)  # the same figures give the same interval
+    random_source = random.Random(0)  # equal results give equal intervals
     medians = sorted(median(random_source.choices(ratios, k=len(ratios))) for _ in range(RESAMPLES))
     return medians[int(RESAMPLES * 0.05)], medians[int(RESAMPLES * 0.95)]

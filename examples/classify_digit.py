@@ -1,4 +1,4 @@
-"""Asks a running server which digit `digit.json` shows, with tritonclient over HTTP.
+"""Classify the digit in `digit.json` on a running server, with tritonclient over HTTP.
 
 pip install "tritonclient[http]"
 tritonpy serve --config examples/server.yaml        # in another terminal
@@ -18,15 +18,15 @@ SHADES = " .:-=+*#%"
 
 
 def main(address: str) -> None:
-    """Show the digit and the two classes that the model finds likeliest."""
+    """Print the digit and the two most probable classes."""
     request = json.loads((Path(__file__).parent / "digit.json").read_text(encoding="utf-8"))
     image = np.array(request["inputs"][0]["data"], np.float32).reshape(1, 64)
     for row in image.reshape(8, 8).astype(int) // 2:
         print("".join(SHADES[value] * 2 for value in row))
     client = triton.InferenceServerClient(address)
     pixels = triton.InferInput("image", [1, 64], "FP32").set_data_from_numpy(image)
-    answer = client.infer("digits", [pixels], outputs=[triton.InferRequestedOutput("scores", class_count=2)])
-    for found in answer.as_numpy("scores")[0]:
+    response = client.infer("digits", [pixels], outputs=[triton.InferRequestedOutput("scores", class_count=2)])
+    for found in response.as_numpy("scores")[0]:
         score, _index, name = found.decode().split(":")
         print(f"{name}: {float(score):.4f}")
     client.close()

@@ -1,4 +1,4 @@
-"""Writes `models/add_sub/1/model.onnx`: OUTPUT0 = INPUT0 + INPUT1, OUTPUT1 = INPUT0 - INPUT1, on rows of 16 int32.
+"""Write `models/add_sub/1/model.onnx`: OUTPUT0 = INPUT0 + INPUT1, OUTPUT1 = INPUT0 - INPUT1, rows of 16 int32.
 
 pip install onnx
 python examples/make_add_sub.py
@@ -15,7 +15,7 @@ TARGET = Path(__file__).parent / "models" / "add_sub" / "1" / "model.onnx"
 
 
 def build() -> onnx.ModelProto:
-    """Return the model; its first dimension is open, so that requests can share a batch."""
+    """Return the model; its first dimension is variable, so that requests can share a batch."""
 
     def rows(name: str) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, TensorProto.INT32, ["batch", 16])

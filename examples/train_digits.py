@@ -1,10 +1,10 @@
-"""Trains the model `digits` on scikit-learn's bundled handwritten digits and writes it, with one digit that it never saw.
+"""Train the model `digits` on scikit-learn's handwritten digits, and write it with one held-out digit.
 
     pip install scikit-learn onnx
     python examples/train_digits.py
 
-Writes `models/digits/1/model.onnx` (an 8x8 image of grey values 0..16, row by row -> the probabilities of ten classes), `models/digits/labels.txt` and
-`digit.json`, a request for `POST /v2/models/digits/infer`:
+The script writes `models/digits/1/model.onnx` (8x8 gray values 0..16, row by row -> probabilities of ten classes),
+`models/digits/labels.txt`, and `digit.json`, a request for `POST /v2/models/digits/infer`:
 
     curl -s http://127.0.0.1:8000/v2/models/digits/infer -d @examples/digit.json
 """
@@ -23,13 +23,13 @@ from sklearn.neural_network import MLPClassifier
 
 HERE = Path(__file__).parent
 SEED = 7
-BRIGHTEST = 16.0  # the grey values of the images are 0..16
-SHOWN = 8  # which of the digits that the model never saw goes to digit.json: a two
+BRIGHTEST = 16.0  # the gray values of the images are 0..16
+EXAMPLE_INDEX = 8  # index of the held-out digit in digit.json: a two
 NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def export(network: MLPClassifier) -> onnx.ModelProto:
-    """Return the network as an ONNX model that takes the raw grey values."""
+    """Return the network as an ONNX model of raw gray values."""
     weights = {
         f"{kind}{layer}": array.astype(np.float32)
         for kind, arrays in (("weight", network.coefs_), ("bias", network.intercepts_))
@@ -55,7 +55,7 @@ def export(network: MLPClassifier) -> onnx.ModelProto:
 
 
 def request(image: np.ndarray, true_class: int) -> str:
-    """Return an inference request in JSON that asks for the two best classes; its id says what the image shows."""
+    """Return an inference request in JSON for the two best classes; its id names the true class."""
     body = {
         "id": f"a handwritten {NAMES[true_class]}",
         "inputs": [{"name": "image", "datatype": "FP32", "shape": [1, 64], "data": [int(value) for value in image]}],
@@ -65,19 +65,19 @@ def request(image: np.ndarray, true_class: int) -> str:
 
 
 def main() -> None:
-    """Train, measure, write."""
+    """Train the network, print its accuracy, and write the files."""
     images, classes = load_digits(return_X_y=True)
-    seen, held_out, seen_classes, true_classes = train_test_split(
+    training, held_out, training_classes, true_classes = train_test_split(
         images, classes, test_size=0.2, random_state=SEED, stratify=classes
     )
     network = MLPClassifier((64,), max_iter=500, random_state=SEED)
-    network.fit(seen / BRIGHTEST, seen_classes)
-    print(f"right on {network.score(held_out / BRIGHTEST, true_classes):.1%} of {len(held_out)} digits it never saw")
+    network.fit(training / BRIGHTEST, training_classes)
+    print(f"accuracy {network.score(held_out / BRIGHTEST, true_classes):.1%} on {len(held_out)} held-out digits")
     target = HERE / "models" / "digits" / "1" / "model.onnx"
     target.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(export(network), target)
     (target.parents[1] / "labels.txt").write_text("\n".join(NAMES) + "\n", encoding="utf-8")
-    (HERE / "digit.json").write_text(request(held_out[SHOWN], true_classes[SHOWN]), encoding="utf-8")
+    (HERE / "digit.json").write_text(request(held_out[EXAMPLE_INDEX], true_classes[EXAMPLE_INDEX]), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Compiles inference/*.proto into tritonpy_protos: one descriptor set and a typing stub per file.
+"""Compile inference/*.proto into tritonpy_protos: one descriptor set and a typing stub per file.
 
-Run `python protos/generate.py` after a change of a .proto file (it needs grpcio-tools) and commit what it writes.
+Run `python protos/generate.py` after a change of a .proto file (it needs grpcio-tools) and commit
+the generated files.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ PACKAGE = HERE / "tritonpy_protos"
 FILES = ("model_config.proto", "grpc_service.proto")
 DESCRIPTOR_SET = "inference.binpb"
 
-# protoc writes for top-level modules and for a lenient checker: here the modules sit in a package and mypy is strict
+# protoc's stubs are for top-level modules and a lenient checker; these are for a package and strict
+# mypy
 STUB_EDITS = (
     ("import model_config_pb2", "from tritonpy_protos import model_config_pb2"),
     ("from typing import ClassVar", "from typing import Any as _Any, ClassVar"),
@@ -27,9 +29,9 @@ STUB_EDITS = (
 
 
 def build(target: Path) -> list[Path]:
-    """Writes the descriptor set and the stubs into the folder `target` and returns their paths.
+    """Write the descriptor set and the stubs into the folder `target` and return their paths.
 
-    Raises RuntimeError when the compiler rejects a file; it has then printed why.
+    Raises RuntimeError if the compiler rejects a file, after the compiler has printed the reason.
     """
     with tempfile.TemporaryDirectory() as stubs:
         outputs = [f"--descriptor_set_out={target / DESCRIPTOR_SET}", f"--pyi_out={stubs}"]
@@ -43,7 +45,7 @@ def build(target: Path) -> list[Path]:
 
 
 def edit_stub(text: str) -> str:
-    """Returns protoc's stub with imports from the package and with every type complete."""
+    """Return protoc's stub with imports from the package and with complete types."""
     for before, after in STUB_EDITS:
         text = text.replace(before, after)
     return text

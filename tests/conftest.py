@@ -1,4 +1,4 @@
-"""A server as its users have it: a process on free ports, asked over the wire."""
+"""A server process on free ports and the fixtures that start it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ TYPES = {
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What came back over HTTP."""
+class Response:
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -51,8 +51,8 @@ class Answer:
 
 
 @dataclass
-class Served:
-    """A `tritonpy serve` process; ports are those that its log names, 0 where there is no such frontend."""
+class ServerProcess:
+    """A `tritonpy serve` process; `ports` come from its log, 0 for a frontend that is off."""
 
     process: subprocess.Popen[bytes]
     output: Path
@@ -70,16 +70,21 @@ class Served:
     def log(self) -> str:
         return self.output.read_text(encoding="utf-8", errors="replace")
 
-    def ask(self, path: str, body: bytes | str | None = None, headers: Mapping[str, str] = {}) -> Answer:
-        """Send GET, or POST where there is a body."""
+    def request(self, path: str, body: bytes | str | None = None, headers: Mapping[str, str] = {}) -> Response:
+        """Send GET, or POST if there is a body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.ports["http"], timeout=TIMEOUT_S)
         with contextlib.closing(connection):
             connection.request("GET" if body is None else "POST", path, body, dict(headers))
-            answer = connection.getresponse()
-            return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+            response = connection.getresponse()
+            return Response(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
 
     def exchange(self, sent: bytes, frontend: str = "http", last: bool = True) -> bytes:
-        """Send raw bytes, say whether they were the last, and return everything that comes back until the server closes."""
+        """Send raw bytes and return everything that the server sends until it closes.
+
+        `last` shuts down the sending side after `sent`.
+        """
         received = b""
         address = ("127.0.0.1", self.ports[frontend])
         with socket.create_connection(address, TIMEOUT_S) as connection, contextlib.suppress(ConnectionError):
@@ -91,7 +96,10 @@ class Served:
         return received
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
-        """Return what `condition` gives as soon as it is true; fails with the log when it never is or the process ends."""
+        """Return the first true value of `condition`.
+
+        Fails with the log if that takes too long or the process ends.
+        """
         deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             if found := condition():
@@ -101,14 +109,14 @@ class Served:
             time.sleep(0.02)
         pytest.fail(f"{what}: not so (exit status {self.process.poll()}); it printed:\n{self.log[-6000:]}")
 
-    def until_logged(self, pattern: str) -> None:
+    def wait_until_logged(self, pattern: str) -> None:
         self.wait(lambda: re.search(pattern, self.log), f"logs '{pattern}'")
 
-    def until_ended(self) -> int:
+    def wait_until_exit(self) -> int:
         return self.process.wait(TIMEOUT_S)
 
     def end(self) -> None:
-        """Kill what is left of it, children included."""
+        """Kill the remaining processes, children included."""
         end_tree(self.process, 10)
 
 
@@ -120,15 +128,15 @@ class Models:
         self.path = path
 
     def example(self, name: str) -> None:
-        """Take over one of the project's examples."""
+        """Copy one of the project's examples."""
         shutil.copytree(ROOT / "examples" / "models" / name, self.path / name)
 
     def identity(self, name: str, datatype: str, dims: list[Any], config: str | None = None) -> None:
-        """An ONNX model that answers IN as OUT."""
+        """Add an ONNX model that returns IN as OUT."""
         self.repository.add(name, config, {1: {"model.onnx": identity_onnx(datatype, dims)}})
 
     def toy(self, backend: str, datatype: str = "FP32", more: str = "", name: str = "") -> None:
-        """A model of one of the toy backends, called like it."""
+        """Add a model of one of the toy backends; its default name is that of the backend."""
         config = f'backend: "{backend}"\nmax_batch_size: 8\n{tensors_text(datatype, "1")}{more}\n'
         self.repository.add(name or backend, config)
 
@@ -143,24 +151,24 @@ def tensors_text(datatype: str, dims: str) -> str:
 
 
 def identity_onnx(datatype: str, dims: list[Any]) -> bytes:
-    """Return an ONNX file; `dims` holds numbers and names of open dimensions."""
+    """Return an ONNX file; `dims` holds numbers and names of variable dimensions."""
     tensors = [helper.make_tensor_value_info(name, TYPES[datatype], dims) for name in ("IN", "OUT")]
     graph = helper.make_graph([helper.make_node("Identity", ["IN"], ["OUT"])], "identity", tensors[:1], tensors[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return bytes(model.SerializeToString())
 
 
-Serve = Callable[..., contextlib.AbstractContextManager[Served]]
+Serve = Callable[..., contextlib.AbstractContextManager[ServerProcess]]
 
 
 @pytest.fixture(scope="session")
 def free_ports() -> Callable[[int], list[int]]:
-    """`free_ports(n)`: n ports for those who cannot let the server choose."""
+    """`free_ports(n)`: n free ports, for tests that cannot let the server choose."""
     return find_ports
 
 
 def find_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on."""
+    """Return ports on which no process listens."""
     found: set[int] = set()
     while len(found) < count:
         found.add(free_port())
@@ -183,13 +191,14 @@ def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def serve(toys: Path) -> Serve:
     """`with serve("--flag=value", …) as served`: a server on free ports.
 
-    `until` is the log line to wait for, None for no wait; `under` is a command that runs the server's command, such as `prlimit`.
+    `until` is the log line to wait for, None for no wait. `under` is a command that runs the
+    server's command, such as `prlimit`.
     """
 
     @contextlib.contextmanager
     def start(
         *flags: str, until: str | None = "ready: ", ports: bool = True, under: Sequence[str] = ()
-    ) -> Iterator[Served]:
+    ) -> Iterator[ServerProcess]:
         free = ["--http-port=0", "--grpc-port=0", "--metrics-port=0"] if ports else []
         environment = {**os.environ, "PYTHONPATH": str(toys), "PYTHONUNBUFFERED": "1"}
         with tempfile.TemporaryDirectory() as folder:
@@ -199,10 +208,10 @@ def serve(toys: Path) -> Serve:
                     [*under, sys.executable, "-m", "tritonpy", "serve", *transport_flags(), *free, *flags],
                     stdout=file, stderr=file, start_new_session=True, env=environment, cwd=folder,
                 )  # fmt: skip
-            served = Served(process, output)
+            served = ServerProcess(process, output)
             try:
                 if until is not None:
-                    served.until_logged(until)
+                    served.wait_until_logged(until)
                     served.ports.update((name, int(port)) for name, port in LISTENS.findall(served.log))
                 yield served
             finally:
@@ -213,13 +222,13 @@ def serve(toys: Path) -> Serve:
 
 @pytest.fixture
 def models(tmp_path: Path) -> Models:
-    """An empty repository of this test."""
+    """An empty model repository for this test."""
     return Models(tmp_path / "models")
 
 
 @pytest.fixture(scope="session")
-def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One server for every test that leaves it as it was: the examples, an identity of each data type, and toys.
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A shared server for tests that do not change it: examples, identities of each type, and toys.
 
     Its control mode is explicit; `spare` is not loaded.
     """
@@ -246,13 +255,13 @@ output [{ name: "OUT" data_type: TYPE_FP32 dims: [1] reshape: { shape: [] } }]
 
 
 @pytest.fixture(scope="session")
-def http_client(server: Served) -> Iterator[Any]:
+def http_client(server: ServerProcess) -> Iterator[Any]:
     with tritonclient.http.InferenceServerClient(server.http, concurrency=4, network_timeout=TIMEOUT_S) as client:
         yield client
 
 
 @pytest.fixture(scope="session")
-def grpc_client(server: Served) -> Iterator[Any]:
+def grpc_client(server: ServerProcess) -> Iterator[Any]:
     with tritonclient.grpc.InferenceServerClient(server.grpc) as client:
         yield client
 
@@ -265,11 +274,11 @@ def protocol(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def client(protocol: Any, request: pytest.FixtureRequest) -> Any:
-    """A client of `server` by each protocol."""
+    """A client of `server` over each protocol."""
     return request.getfixturevalue(f"{protocol.__name__.rpartition('.')[2]}_client")
 
 
 @pytest.fixture(scope="session")
 def onnx_identity() -> Callable[[str, list[Any]], bytes]:
-    """`onnx_identity(datatype, dims)`: an ONNX file that answers IN as OUT."""
+    """`onnx_identity(datatype, dims)`: an ONNX file that returns IN as OUT."""
     return identity_onnx

@@ -1,4 +1,4 @@
-"""A model whose answers tell its generation, clients that check them without a pause, and the requests that replace it."""
+"""A model that returns its generation, clients that check it, and calls that reload it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import tritonclient.http
 from onnx import helper, numpy_helper
 from tritonclient.utils import InferenceServerException
 
-from tests.conftest import TIMEOUT_S, Served
+from tests.conftest import TIMEOUT_S, ServerProcess
 
 NAME = "m"
 CONFIG = """
@@ -49,7 +49,7 @@ _clock = itertools.count(1)
 
 
 class Generations:
-    """The model of a repository; each `write` is the next generation, in one step: nobody sees half of it."""
+    """The model of a repository; each `write` atomically creates the next generation."""
 
     def __init__(self, repository: Path, backend: str = "onnxruntime", more: str = WARMUP, name: str = NAME) -> None:
         self.name, self._backend = name, backend
@@ -60,7 +60,10 @@ class Generations:
         self.write()
 
     def write(self, version: int = 1, begin: str = "pass", work: str = "pass", content: bytes | None = None) -> int:
-        """Write a version's file and return its generation; `begin` and `work` are what a Python model does when it starts and when it executes."""
+        """Write a version's file and return its generation.
+
+        `begin` and `work` are code of a Python model: for its start and for each execution.
+        """
         self.generation += 1
         python = self._backend == "python"
         if content is None and python:
@@ -68,14 +71,14 @@ class Generations:
         file = self.folder / str(version) / ("model.py" if python else "model.onnx")
         file.parent.mkdir(exist_ok=True)
         new = file.with_name(".new")
-        new.write_bytes(_telling_onnx(self.generation) if content is None else content)
+        new.write_bytes(_constant_onnx(self.generation) if content is None else content)
         moment = next(_clock)
         os.utime(new, (moment, moment))
         os.replace(new, file)
         return self.generation
 
 
-def _telling_onnx(generation: int) -> bytes:
+def _constant_onnx(generation: int) -> bytes:
     tensors = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in ("IN", "OUT")]
     given = {"zero": np.zeros(1, np.float32), "generation": np.array([generation], np.float32)}
     nodes = [
@@ -89,34 +92,36 @@ def _telling_onnx(generation: int) -> bytes:
     )
 
 
-def load(served: Served, protocol: Any = tritonclient.http, name: str = NAME) -> None:
-    """Load the model over a protocol; returns when it serves."""
+def load(served: ServerProcess, protocol: Any = tritonclient.http, name: str = NAME) -> None:
+    """Load the model over a protocol; return when it serves."""
     with _client(served, protocol) as client:
         client.load_model(name)
 
 
-def load_of(served: Served, action: str, protocol: Any, versions: str, name: str = NAME) -> None:
-    """Load or unload some versions: what tritonclient's own calls have no argument for."""
+def load_of(served: ServerProcess, action: str, protocol: Any, versions: str, name: str = NAME) -> None:
+    """Load or unload some versions, which tritonclient's own calls cannot."""
     if protocol is tritonclient.http:
         body = json.dumps({"parameters": {"versions": versions}})
-        answer = served.ask(f"/v2/repository/models/{name}/{action}", body)
-        if answer.status != 200:
-            raise InferenceServerException(answer.json()["error"])
+        response = served.request(f"/v2/repository/models/{name}/{action}", body)
+        if response.status != 200:
+            raise InferenceServerException(response.json()["error"])
         return
     pb = tritonclient.grpc.service_pb2
     kind = pb.RepositoryModelLoadRequest if action == "load" else pb.RepositoryModelUnloadRequest
-    asked = kind(model_name=name, parameters={"versions": pb.ModelRepositoryParameter(string_param=versions)})
+    request = kind(model_name=name, parameters={"versions": pb.ModelRepositoryParameter(string_param=versions)})
     with tritonclient.grpc.InferenceServerClient(served.grpc) as client:
-        getattr(client._client_stub, "RepositoryModelLoad" if action == "load" else "RepositoryModelUnload")(asked)
+        getattr(client._client_stub, "RepositoryModelLoad" if action == "load" else "RepositoryModelUnload")(request)
 
 
-def ask(served: Served, protocol: Any = tritonclient.http, name: str = NAME, version: str = "", **more: Any) -> int:
-    """Return the generation that answers."""
+def infer_generation(
+    served: ServerProcess, protocol: Any = tritonclient.http, name: str = NAME, version: str = "", **more: Any
+) -> int:
+    """Return the generation that responds."""
     with _client(served, protocol) as client:
         return _generation(client.infer(name, [_input(protocol)], model_version=version, **more))
 
 
-def _client(served: Served, protocol: Any) -> Any:
+def _client(served: ServerProcess, protocol: Any) -> Any:
     if protocol is tritonclient.http:
         return tritonclient.http.InferenceServerClient(served.http, network_timeout=TIMEOUT_S)
     return tritonclient.grpc.InferenceServerClient(served.grpc)
@@ -133,23 +138,27 @@ def _generation(result: Any) -> int:
 
 
 @dataclass
-class Switches:
-    """The generation that has to answer from now on, as the one who replaces the model says it."""
+class ExpectedGeneration:
+    """The oldest generation that may still respond, as set by the test that reloads the model."""
 
     newest: int = 0
     over: threading.Event = field(default_factory=threading.Event)
 
 
 @dataclass
-class Asker:
-    """One client that asks again and again; an answer must not be older than the switch was, or the answers before, when it was asked for."""
+class RequestLoop:
+    """One client that sends requests continuously.
 
-    answers: list[int] = field(default_factory=list)
+    A response must not be older than the expected generation at send time, or than earlier
+    responses.
+    """
+
+    responses: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
 
-    def run(self, call: Callable[[], int], switches: Switches) -> None:
-        while not switches.over.is_set():
-            least = max([switches.newest, *self.answers[-1:]])
+    def run(self, call: Callable[[], int], expected: ExpectedGeneration) -> None:
+        while not expected.over.is_set():
+            least = max([expected.newest, *self.responses[-1:]])
             try:
                 found = call()
             except Exception as error:
@@ -157,46 +166,51 @@ class Asker:
                 return
             if found < least:
                 self.wrong.append(f"generation {found} answered when {least} served")
-            self.answers.append(found)
+            self.responses.append(found)
 
 
 @contextmanager
-def asked(served: Served, name: str = NAME, each: int = 1) -> Iterator[tuple[list[Asker], Switches]]:
-    """Have the model asked over HTTP, over gRPC and over gRPC streams, by `each` clients; at the end nothing must have gone wrong."""
-    askers, switches = [], Switches()
+def continuous_requests(
+    served: ServerProcess, name: str = NAME, each: int = 1
+) -> Iterator[tuple[list[RequestLoop], ExpectedGeneration]]:
+    """Send requests over HTTP, gRPC and gRPC streams, with `each` clients per protocol.
+
+    Fails at the end if any client recorded an error.
+    """
+    loops, expected = [], ExpectedGeneration()
     with ExitStack() as stack, ThreadPoolExecutor(3 * each) as pool:
         for call in [found for _ in range(each) for found in _calls(served, name, stack)]:
-            askers.append(Asker())
-            pool.submit(askers[-1].run, call, switches)
+            loops.append(RequestLoop())
+            pool.submit(loops[-1].run, call, expected)
         try:
-            until_asked(served, askers)
-            yield askers, switches
+            wait_for_responses(served, loops)
+            yield loops, expected
         finally:
-            switches.over.set()
+            expected.over.set()
             pool.shutdown()
-    assert [text for asker in askers for text in asker.wrong] == []
+    assert [text for loop in loops for text in loop.wrong] == []
 
 
-def until_asked(served: Served, askers: Sequence[Asker], times: int = 2) -> None:
-    """Wait until each client had `times` more answers: the later of two began after this did."""
-    counts = [len(asker.answers) + times for asker in askers]
+def wait_for_responses(served: ServerProcess, loops: Sequence[RequestLoop], times: int = 2) -> None:
+    """Wait until each client has `times` more responses: the later of two was sent after this call."""
+    counts = [len(loop.responses) + times for loop in loops]
     served.wait(
-        lambda: all(asker.wrong or len(asker.answers) >= count for asker, count in zip(askers, counts, strict=True)),
+        lambda: all(loop.wrong or len(loop.responses) >= count for loop, count in zip(loops, counts, strict=True)),
         "every client is answered",
     )
-    assert [text for asker in askers for text in asker.wrong] == []
+    assert [text for loop in loops for text in loop.wrong] == []
 
 
-def _calls(served: Served, name: str, stack: ExitStack) -> list[Callable[[], int]]:
+def _calls(served: ServerProcess, name: str, stack: ExitStack) -> list[Callable[[], int]]:
     http = stack.enter_context(_client(served, tritonclient.http))
     grpc = stack.enter_context(_client(served, tritonclient.grpc))
     streaming = stack.enter_context(_client(served, tritonclient.grpc))
-    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
-    streaming.start_stream(lambda result, error: answers.put(error or result))
+    responses: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    streaming.start_stream(lambda result, error: responses.put(error or result))
 
     def over_a_stream() -> int:
         streaming.async_stream_infer(name, [_input(tritonclient.grpc)])
-        found = answers.get(timeout=TIMEOUT_S)
+        found = responses.get(timeout=TIMEOUT_S)
         if isinstance(found, Exception):
             raise found
         return _generation(found)

@@ -1,9 +1,9 @@
-"""Runs the code blocks of a page as a reader would: in order, in one folder, with the page's own commands.
+"""Runs the code blocks of a page like a reader: in order, in one folder, with the page's commands.
 
 - `sh` blocks run in a shell. A block that ends with `tritonpy serve` stays up until the next one or the page's end.
 - A block after a paragraph that ends with "`FILE`:" is written to that file.
 - Other `python` blocks are run.
-- A `json` or `text` block is what the block before it prints.
+- A `json` or `text` block is the output of the block before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TIMEOUT_S = 600
 
 @dataclass(frozen=True)
 class Block:
-    """One code block: its language, its text, and the file that it is the content of."""
+    """A code block: language, text, and the file that it is written to."""
 
     language: str
     code: str
@@ -46,7 +46,7 @@ def blocks(page: str) -> list[Block]:
 
 @dataclass
 class Checkout:
-    """A copy of the project where the commands of pages are run; its ports 8000 to 8002 are `ports` here."""
+    """A copy of the project that runs the commands of pages; `ports` replace ports 8000 to 8002."""
 
     folder: Path
     ports: dict[int, int]
@@ -54,7 +54,7 @@ class Checkout:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What the shell of a reader has: nothing of the tests' own."""
+        """The environment variables of a reader's shell, without those of the tests."""
         own = ("PYTHON", "TRITONPY", "VIRTUAL", "PIP_REQUIRE")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
         path = f"{self.folder / '.venv' / 'bin'}:{kept['PATH']}"
@@ -67,7 +67,7 @@ class Checkout:
         return text
 
     def shell(self, command: str) -> str:
-        """Run a command and return what it prints; it must succeed."""
+        """Run a command and return its output; it must succeed."""
         done = subprocess.run(
             ["sh", "-ec", self.moved(command)],
             cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False, timeout=TIMEOUT_S,
@@ -83,7 +83,7 @@ class Checkout:
 
     @contextlib.contextmanager
     def serving(self, command: str) -> Iterator[None]:
-        """Run a command that serves, until it is ready; it must end well on SIGTERM."""
+        """Run a serving command until it is ready; it must exit cleanly on SIGTERM."""
         command = self._on_our_ports(command)
         log = self.folder / f"serve-{self.ports[8000]}.log"
         with log.open("wb") as file:
@@ -102,7 +102,10 @@ class Checkout:
                     process.wait()
 
     def _on_our_ports(self, command: str) -> str:
-        """Return `command` with the ports of this checkout; flags give those that neither it nor its file names."""
+        """Return `command` with the ports of this checkout.
+
+        Flags set the ports that neither the command nor its file names.
+        """
         file = re.search(r"--config (\S+)", command)
         named = (self.folder / file[1]).read_text(encoding="utf-8") if file else ""
         names = ("http", "grpc", "metrics")
@@ -114,7 +117,7 @@ class Checkout:
         return self.moved(" ".join([command.strip(), *flags]))
 
     def run_page(self, page: str) -> None:
-        """Run every block of a page; each must succeed, and print what the page says."""
+        """Run every block of a page; each must succeed and print the output that the page shows."""
         printed: str | None = None
         with contextlib.ExitStack() as server:
             for block in blocks(page):
@@ -133,13 +136,13 @@ class Checkout:
                     printed = self.shell("python snippet.py")
                 elif block.language in {"json", "text"}:
                     assert printed is not None, f"nothing was printed before:\n{block.code}"
-                    assert_alike(printed, block)
+                    assert_prints(printed, block)
                 else:
-                    pytest.fail(f"nothing says what this block is:\n{block.code}")
+                    pytest.fail(f"this block has no known kind:\n{block.code}")
 
 
-def assert_alike(printed: str, block: Block) -> None:
-    """Compare what was printed with what the page shows: the last line as JSON, or the text."""
+def assert_prints(printed: str, block: Block) -> None:
+    """Assert that the output equals that of the page: the last line as JSON, or the text."""
     if block.language == "json":
         assert json.loads(printed.strip().splitlines()[-1]) == json.loads(block.code)
     else:
@@ -147,7 +150,7 @@ def assert_alike(printed: str, block: Block) -> None:
 
 
 def _this_python(command: str) -> str:
-    """Return `command` with the interpreter of the tests in place of a fresh machine's."""
+    """Return `command` with the interpreter of the tests instead of `python3`."""
     return re.sub(r"^python3 -m venv", f"{sys.executable} -m venv", command)
 
 

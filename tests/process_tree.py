@@ -1,4 +1,4 @@
-"""The certain end of a process that a test started in a session of its own, and of whatever it started."""
+"""Termination of a process that a test started in its own session, with all descendants."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import subprocess
 import psutil
 
 
-def end_tree(process: subprocess.Popen[bytes], patience_s: float) -> None:
-    """Ask it to stop, wait that long, then kill what is left."""
+def end_tree(process: subprocess.Popen[bytes], wait_s: float) -> None:
+    """Terminate the process, wait up to `wait_s` seconds, then kill the rest of its session."""
     with contextlib.suppress(psutil.NoSuchProcess):
         children = psutil.Process(process.pid).children(recursive=True)
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience_s)
+            process.wait(wait_s)
         for child in children:
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.kill()

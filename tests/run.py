@@ -1,8 +1,10 @@
-"""Installs what the tests need and runs them: `python3 tests/run.py`. Needs Python 3.11 and its venv module, nothing else.
+"""Installs the test requirements and runs the tests: `python3 tests/run.py`. Needs Python 3.11.
 
-Each tier that needs more than the default one has an environment of its own under .test-venv/, on top of that; a second run reuses it. Arguments after `--` go to pytest:
-`python3 tests/run.py default -- -k batching`. Where there are several tiers and cores, three run at a time (`--at-once 1` for one after the other), since much of their
-time is waiting; what a tier prints then comes when it has ended.
+Each tier with further requirements has its own environment under .test-venv/, layered on that of
+the default tier; later runs reuse it. Arguments after `--` go to pytest: `python3 tests/run.py
+default -- -k batching`. With several tiers and cores, three tiers run at a time (`--at-once 1` runs
+them in order), because they wait most of the time. The output of a tier then appears when the tier
+has ended.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ DEFAULT_ENVIRONMENT = ENVIRONMENTS / "default"
 
 @dataclass(frozen=True)
 class Tier:
-    """What pytest runs and with which options; what its environment has beside that of the default tier.
+    """The pytest arguments of a tier and the additions to the default environment.
 
-    `packages` are installed in editable form, `requirements` name files, `variables` are of the environment that pytest runs in.
+    `packages` are installed in editable form, `requirements` names files, `variables` are
+    environment variables of pytest.
     """
 
     paths: tuple[str, ...]
@@ -65,7 +68,7 @@ DEFAULT_PACKAGES = (
 
 
 def _framework(name: str, package: str, *more: str) -> Tier:
-    """Return the tier of a package that brings something large, and of the paths `more`."""
+    """Return the tier of a package with large dependencies; `more` are further test paths."""
     return Tier((f"{package}/tests", *more), packages=(package,), requirements=(f"tests/requirements-{name}.txt",))
 
 
@@ -79,10 +82,10 @@ ON_EVERY_TRANSPORT = (
     "tests/test_sequences.py",
     "tests/test_shared_memory.py",
     "tests/test_shutdown.py",
-    "tests/test_told_requests.py",
+    "tests/test_request_log.py",
     "tests/test_transport.py",
 )
-# In the order in which they are begun: the long ones first, so that the lanes end together.
+# Tiers start in this order: long ones first, so that parallel runs end together.
 TIERS = {
     "default": Tier(
         (*(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
@@ -100,8 +103,8 @@ TIERS = {
         ),
         requirements=("tests/requirements-frameworks.txt",),
     ),
-    # The suites that start servers as processes, a sample of the exchanges with the real Triton (always the same ones), and the tests of frontend_grpc, with
-    # gRPC on grpcio; the default tier runs them on frontend_h2. The environment is the default one.
+    # Suites that start servers as processes, a fixed sample of the exchanges with the real Triton, and
+    # the tests of frontend_grpc on grpcio; the default tier uses frontend_h2.
     "grpcio": Tier(
         (
             "plugins/frontend_grpc/tests",
@@ -125,7 +128,7 @@ TIERS = {
 
 
 def main() -> int:
-    """Run the chosen tiers, then print what each took."""
+    """Run the chosen tiers, then print the duration of each."""
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
     parser.add_argument("tiers", nargs="*", metavar="TIER", help=f"which tiers (default: all of {', '.join(TIERS)})")
     at_once = 3 if (os.cpu_count() or 1) > 1 else 1
@@ -144,7 +147,7 @@ def main() -> int:
 
 
 def _run_all(chosen: Sequence[str], at_once: int, pytest_arguments: list[str]) -> dict[str, tuple[int, float]]:
-    """Return exit status and minutes of each tier; they are begun in the order given."""
+    """Return exit status and minutes of each tier; tiers start in the given order."""
     _installed(DEFAULT_ENVIRONMENT, DEFAULT_PACKAGES, ("tests/requirements.txt",))
     if at_once == 1:
         return {name: _run(name, pytest_arguments) for name in chosen}
@@ -165,7 +168,7 @@ def _split(arguments: list[str]) -> tuple[list[str], str, list[str]]:
 
 
 def _run(name: str, pytest_arguments: list[str], log: Path | None = None) -> tuple[int, float]:
-    """Return exit status and minutes of a tier, whose output goes into `log`, or where ours goes."""
+    """Return exit status and minutes of a tier; its output goes to `log`, or to our own output."""
     tier, started = TIERS[name], time.monotonic()
     python = _environment(name, tier)
     where = f", its output goes to {log}" if log else ""
@@ -180,14 +183,17 @@ def _run(name: str, pytest_arguments: list[str], log: Path | None = None) -> tup
 
 
 def _environment(name: str, tier: Tier) -> str:
-    """Return the interpreter of the tier's environment, which is that of the default tier unless something is to be added."""
+    """Return the interpreter of the tier's environment: the default one without additions."""
     if not tier.packages and not tier.requirements:
         return str(DEFAULT_ENVIRONMENT / "bin" / "python")
     return _installed(ENVIRONMENTS / name, tier.packages, tier.requirements, over=DEFAULT_ENVIRONMENT)
 
 
 def _installed(folder: Path, packages: Sequence[str], requirements: Sequence[str], over: Path | None = None) -> str:
-    """Return the interpreter of an environment with those packages; it has those of `over` too, unless its own are of another version."""
+    """Return the interpreter of an environment with those packages.
+
+    The environment includes the packages of `over`, except those that it has in another version.
+    """
     python = folder / "bin" / "python"
     if not python.exists():
         venv.create(folder, with_pip=True)
@@ -198,7 +204,8 @@ def _installed(folder: Path, packages: Sequence[str], requirements: Sequence[str
         install += ["-r", requirement]
     for package in packages:
         install += ["-e", f"./{package}"]
-    # Editable installs of siblings that name each other by folder are a conflict for pip: plain names are not.
+    # pip rejects editable installs of siblings that refer to each other by folder, so plain names
+    # are used.
     environment = {**os.environ, "TRITONPY_PLAIN_DEPENDENCIES": "1"}
     subprocess.run(install, cwd=ROOT, env=environment, check=True)
     return str(python)

@@ -19,27 +19,27 @@ import tritonclient.http
 
 from tests.sequence_models import folded
 
-PATIENCE_S = 60.0
+WAIT_S = 60.0
 LONGEST = 14
-ABREAST = 24  # sequences that a stream has under way
+INTERLEAVED = 24  # sequences in flight on one stream
 
 
 @dataclass
-class Plan:
-    """One sequence: its id, the values that it sends, and where among them it starts anew without having ended."""
+class SequencePlan:
+    """A sequence: its id, the values to send, and the position where it restarts without an end."""
 
     model: str
     id: int | str
     values: list[int]
     restart: int = 0
-    answers: list[Any] = field(default_factory=list)
+    responses: list[Any] = field(default_factory=list)
 
     @property
     def expected(self) -> list[int]:
         return folded(self.values[: self.restart]) + folded(self.values[self.restart :])
 
     def how(self, number: int) -> dict[str, Any]:
-        """Return what the client says of the request of that number."""
+        """Return the sequence arguments of the request with that number."""
         return {
             "sequence_id": self.id,
             "sequence_start": number in (0, self.restart),
@@ -47,24 +47,27 @@ class Plan:
         }
 
 
-def plans(random: Random, models: Sequence[str], count: int) -> list[Plan]:
-    """Return `count` sequences of random length; ids are numbers and texts, every tenth sequence starts anew in its middle."""
+def plans(random: Random, models: Sequence[str], count: int) -> list[SequencePlan]:
+    """Return `count` sequences of random length.
+
+    Ids are numbers and strings; every tenth sequence restarts in its middle.
+    """
     found = []
     for number in range(1, count + 1):
         values = [random.randrange(1000) for _ in range(random.randint(1, LONGEST))]
         restart = random.randrange(len(values)) if random.random() < 0.1 else 0
         found.append(
-            Plan(random.choice(models), number if random.random() < 0.7 else f"text {number}", values, restart)
+            SequencePlan(random.choice(models), number if random.random() < 0.7 else f"text {number}", values, restart)
         )
     return found
 
 
 def run_all(
-    http: str, grpc: str, all_plans: Sequence[Plan], random: Random, callers: int = 6, streams: int = 2
+    http: str, grpc: str, all_plans: Sequence[SequencePlan], random: Random, callers: int = 6, streams: int = 2
 ) -> None:
-    """Send every sequence, half of them over HTTP and half over streams, and fill in their answers."""
+    """Send every sequence, half over HTTP and half over streams, and record the responses."""
     half = len(all_plans) // 2
-    waiting: queue.SimpleQueue[Plan] = queue.SimpleQueue()
+    waiting: queue.SimpleQueue[SequencePlan] = queue.SimpleQueue()
     for plan in all_plans[:half]:
         waiting.put(plan)
     with ThreadPoolExecutor(callers + streams) as pool:
@@ -75,9 +78,9 @@ def run_all(
             end.result()
 
 
-def _call(address: str, waiting: queue.SimpleQueue[Plan]) -> None:
-    """Send one sequence after the other, each request when the one before it is answered."""
-    with tritonclient.http.InferenceServerClient(address, network_timeout=PATIENCE_S) as client:
+def _call(address: str, waiting: queue.SimpleQueue[SequencePlan]) -> None:
+    """Send sequences in order; each request waits for the previous response."""
+    with tritonclient.http.InferenceServerClient(address, network_timeout=WAIT_S) as client:
         while True:
             try:
                 plan = waiting.get_nowait()
@@ -85,51 +88,51 @@ def _call(address: str, waiting: queue.SimpleQueue[Plan]) -> None:
                 return
             for number, value in enumerate(plan.values):
                 result = client.infer(plan.model, [value_input(tritonclient.http, value)], **plan.how(number))
-                plan.answers.append(int(result.as_numpy("OUT")[0, 0]))
+                plan.responses.append(int(result.as_numpy("OUT")[0, 0]))
 
 
-def _stream(address: str, mine: Sequence[Plan], random: Random) -> None:
-    """Send all sequences through one stream, one request of any of them at a time, never waiting for answers.
+def _stream(address: str, mine: Sequence[SequencePlan], random: Random) -> None:
+    """Send all sequences, interleaved, through one stream without waiting for responses.
 
-    Who waits would hold seats that the sequences need whose answers are waited for.
+    Waiting would occupy slots that other sequences need.
     """
-    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    responses: queue.SimpleQueue[Any] = queue.SimpleQueue()
     unsent = {index: deque(range(len(plan.values))) for index, plan in enumerate(mine)}
     with tritonclient.grpc.InferenceServerClient(address) as client:
-        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.start_stream(lambda result, error: responses.put((result, error)))
         while unsent:
-            index = random.choice(list(islice(unsent, ABREAST)))
+            index = random.choice(list(islice(unsent, INTERLEAVED)))
             _send(client, mine[index], index, unsent[index].popleft())
             if not unsent[index]:
                 del unsent[index]
         for _ in range(sum(len(plan.values) for plan in mine)):
-            _take(mine, *answers.get(timeout=PATIENCE_S))
+            _take(mine, *responses.get(timeout=WAIT_S))
 
 
-def _send(client: Any, plan: Plan, index: int, number: int) -> None:
+def _send(client: Any, plan: SequencePlan, index: int, number: int) -> None:
     inputs = [value_input(tritonclient.grpc, plan.values[number])]
     client.async_stream_infer(plan.model, inputs, request_id=f"{index} {number}", **plan.how(number))
 
 
-def _take(mine: Sequence[Plan], result: Any, error: Any) -> None:
+def _take(mine: Sequence[SequencePlan], result: Any, error: Any) -> None:
     assert error is None, error
     index, number = map(int, result.get_response().id.split())
     plan = mine[index]
-    assert number == len(plan.answers), f"answer {number} of sequence {plan.id} came as number {len(plan.answers)}"
-    plan.answers.append(int(result.as_numpy("OUT")[0, 0]))
+    assert number == len(plan.responses), f"answer {number} of sequence {plan.id} came as number {len(plan.responses)}"
+    plan.responses.append(int(result.as_numpy("OUT")[0, 0]))
 
 
 def value_input(protocol: Any, value: int) -> Any:
-    """Return the models' input as tritonclient's module of a protocol has it."""
+    """Return the models' input as an object of a protocol's tritonclient module."""
     given = protocol.InferInput("IN", [1, 1], "INT64")
     given.set_data_from_numpy(np.array([[value]], np.int64))
     return given
 
 
 def waiting(served: Any, model: str) -> int:
-    """Return how many requests of the model wait for an instance."""
-    with urllib.request.urlopen(f"http://127.0.0.1:{served.ports['metrics']}/metrics") as answer:
+    """Return the number of queued requests of a model."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{served.ports['metrics']}/metrics") as response:
         found = re.search(
-            rf'nv_inference_pending_request_count{{model="{model}",version="1"}} (\d+)', answer.read().decode()
+            rf'nv_inference_pending_request_count{{model="{model}",version="1"}} (\d+)', response.read().decode()
         )
     return int(found[1]) if found else 0

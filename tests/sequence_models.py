@@ -1,4 +1,4 @@
-"""Models with a memory: each folds the values of a sequence into one number, where the order counts."""
+"""Models that fold the values of a sequence into one number that depends on their order."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class TritonPythonModel:
         self.totals = {{}}
 
     def execute(self, requests):
-        return [self.answer(request) for request in requests]
+        return [self.respond(request) for request in requests]
 
-    def answer(self, request):
+    def respond(self, request):
         value, start, ready, end = (
             int(pb_utils.get_input_tensor_by_name(request, name).as_numpy()[0, 0])
             for name in ("IN", "START", "READY", "END")
@@ -56,7 +56,7 @@ class TritonPythonModel:
 
 
 def folded(values: list[int]) -> list[int]:
-    """Return what the models answer to the requests of one sequence: the plain accumulator."""
+    """Return the expected responses to the requests of one sequence: a plain accumulator."""
     totals, total = [], 0
     for value in values:
         total = total * FACTOR + value
@@ -70,7 +70,7 @@ def python_config(strategy: str, count: int = 1, more: str = "", idle_us: int = 
 
 
 def onnx_config(strategy: str, count: int = 1, more: str = "", idle_us: int = IDLE_US, state: str = "") -> str:
-    """Return the configuration of the ONNX model, whose numbers the server keeps."""
+    """Return the configuration of the ONNX model with implicit state."""
     return _config(STRATEGIES.get(strategy, strategy), count, more, idle_us, STATE.format(more=state))
 
 

@@ -1,4 +1,4 @@
-"""Who may call what, asked of whole servers: keys and tokens, both protocols and the metrics port."""
+"""Authentication and authorization on whole servers: keys and tokens, both protocols, metrics port."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ import tritonclient.http
 from cryptography.hazmat.primitives.asymmetric import rsa
 from tritonclient.utils import InferenceServerException
 
-from tests.conftest import Models, Serve, Served
+from tests.conftest import Models, Serve, ServerProcess
 from tritonpy_auth_api_keys.key import NewKey, new_key
-from tritonpy_auth_api_keys.key_file import Entry, written
+from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry
 
 BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 2], "data": [1, 2]}]}).encode()
 INFER = "/v2/models/{}/infer"
@@ -32,25 +32,25 @@ STATUS = {"UNAUTHENTICATED": "401", "PERMISSION_DENIED": "403"}
 
 
 @dataclass
-class Guarded:
-    """A server that knows three callers: one for two models, one for reading, one for everything."""
+class GuardedServer:
+    """A server with three principals: one for two models, one for reading, one for everything."""
 
-    served: Served
+    served: ServerProcess
     keys: Path
     one: NewKey
     reader: NewKey
     root: NewKey
 
-    def ask(self, path: str, key: NewKey | None = None, body: bytes | None = None, **headers: str) -> int:
+    def request(self, path: str, key: NewKey | None = None, body: bytes | None = None, **headers: str) -> int:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        return self.served.ask(path, body, {**bearer(key), **named}).status
+        return self.served.request(path, body, {**bearer(key), **named}).status
 
     def scrape(self, key: NewKey | None = None) -> tuple[int, str]:
         connection = http.client.HTTPConnection("127.0.0.1", self.served.ports["metrics"], timeout=60)
         with contextlib.closing(connection):
             connection.request("GET", "/metrics", headers=bearer(key))
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+            response = connection.getresponse()
+            return response.status, response.read().decode()
 
     def denied(self, reason: str, verb: str) -> int:
         found = re.search(
@@ -65,16 +65,16 @@ def bearer(key: NewKey | None) -> dict[str, str]:
 
 
 def token(**claims: Any) -> str:
-    told = {"sub": "service", "exp": time.time() + 600, "scope": "infer:open*", "aud": "tritonpy", **claims}
-    return jwt.encode(told, SIGNER, "RS256", {"kid": "k"})
+    payload = {"sub": "service", "exp": time.time() + 600, "scope": "infer:open*", "aud": "tritonpy", **claims}
+    return jwt.encode(payload, SIGNER, "RS256", {"kid": "k"})
 
 
-def key_file(*entries: tuple[NewKey, Entry]) -> str:
-    return "\n".join(written(key.id, entry) for key, entry in entries)
+def key_file(*entries: tuple[NewKey, KeyEntry]) -> str:
+    return "\n".join(format_entry(key.id, entry) for key, entry in entries)
 
 
 @pytest.fixture(scope="module")
-def guarded(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+def guarded(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedServer]:
     folder = tmp_path_factory.mktemp("guarded")
     models = Models(folder / "models")
     for name in ("open_one", "open_two", "closed"):
@@ -84,9 +84,9 @@ def guarded(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     keys = folder / "keys.toml"
     keys.write_text(
         key_file(
-            (one, Entry("one", one.hash, infer=("open_*",))),
-            (reader, Entry("reader", reader.hash, read=("*",))),
-            (root, Entry("root", root.hash, **rights)),
+            (one, KeyEntry("one", one.hash, infer=("open_*",))),
+            (reader, KeyEntry("reader", reader.hash, read=("*",))),
+            (root, KeyEntry("root", root.hash, **rights)),
         )
     )
     jwk = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(SIGNER.public_key()))
@@ -101,10 +101,10 @@ auth:
 """
     )
     with serve(f"--config={folder / 'server.yaml'}") as served:
-        yield Guarded(served, keys, one, reader, root)
+        yield GuardedServer(served, keys, one, reader, root)
 
 
-def clients(guarded: Guarded) -> Iterator[tuple[Any, Any]]:
+def clients(guarded: GuardedServer) -> Iterator[tuple[Any, Any]]:
     with tritonclient.http.InferenceServerClient(guarded.served.http) as client:
         yield tritonclient.http, client
     with tritonclient.grpc.InferenceServerClient(guarded.served.grpc) as client:
@@ -123,18 +123,18 @@ def refused(code: str, use: Callable[[], Any]) -> str:
 
 
 @pytest.mark.parametrize("form", ["bearer", "x-api-key", "token"])
-def test_who_may_infer_does(guarded: Guarded, form: str) -> None:
+def test_permitted_clients_can_infer(guarded: GuardedServer, form: str) -> None:
     headers = {
         "bearer": bearer(guarded.one),
         "x-api-key": {"X-API-Key": guarded.one.text},
         "token": {"Authorization": f"Bearer {token()}"},
     }[form]
     for protocol, client in clients(guarded):
-        lowered = {name.lower(): value for name, value in headers.items()}  # gRPC's rule
+        lowered = {name.lower(): value for name, value in headers.items()}  # as gRPC requires
         assert client.infer("open_one", data(protocol), headers=lowered).as_numpy("OUT").tolist() == [[1, 1]]
 
 
-NOBODY: Mapping[str, Callable[[Guarded], dict[str, str]]] = {
+UNAUTHENTICATED: Mapping[str, Callable[[GuardedServer], dict[str, str]]] = {
     "nothing": lambda _: {},
     "another key": lambda _: bearer(new_key()),
     "a key with another end": lambda g: {"X-API-Key": g.root.text[:-2] + "__"},
@@ -159,14 +159,14 @@ def swapped() -> str:
         return jwt.utils.base64url_encode(raw).decode()
 
     public = jwt.algorithms.RSAAlgorithm.to_jwk(SIGNER.public_key()).encode()
-    told = {"sub": "x", "exp": time.time() + 600, "aud": "tritonpy", "scope": "infer:*"}
-    head = f"{part(json.dumps({'alg': 'HS256', 'kid': 'k'}).encode())}.{part(json.dumps(told).encode())}"
+    payload = {"sub": "x", "exp": time.time() + 600, "aud": "tritonpy", "scope": "infer:*"}
+    head = f"{part(json.dumps({'alg': 'HS256', 'kid': 'k'}).encode())}.{part(json.dumps(payload).encode())}"
     return f"{head}.{part(hmac.digest(public, head.encode(), hashlib.sha256))}"
 
 
-@pytest.mark.parametrize("headers", NOBODY.values(), ids=NOBODY)
-def test_who_is_unknown_is_told_the_same_of_every_model(
-    guarded: Guarded, headers: Callable[[Guarded], dict[str, str]]
+@pytest.mark.parametrize("headers", UNAUTHENTICATED.values(), ids=UNAUTHENTICATED)
+def test_unauthenticated_clients_get_the_same_error_for_every_model(
+    guarded: GuardedServer, headers: Callable[[GuardedServer], dict[str, str]]
 ) -> None:
     given = {name.lower(): value for name, value in headers(guarded).items()}
     before = guarded.denied("unauthenticated", "infer")
@@ -179,7 +179,7 @@ def test_who_is_unknown_is_told_the_same_of_every_model(
     assert guarded.denied("unauthenticated", "infer") == before + 6
 
 
-def test_a_key_for_one_model_opens_no_other(guarded: Guarded) -> None:
+def test_a_key_for_one_model_does_not_permit_others(guarded: GuardedServer) -> None:
     given = {name.lower(): value for name, value in bearer(guarded.one).items()}
     for protocol, client in clients(guarded):
         for model in ("closed", "nowhere", "Open_one", "", "open"):
@@ -199,54 +199,54 @@ def test_a_key_for_one_model_opens_no_other(guarded: Guarded) -> None:
         "%E2%80%AEclosed",
     ],
 )
-def test_escapes_in_a_path_do_not_open_a_model(guarded: Guarded, name: str) -> None:
+def test_escapes_in_a_path_do_not_bypass_access_rules(guarded: GuardedServer, name: str) -> None:
     for rest in ("/infer", "/generate", "/config", ""):
         body = BODY if rest in ("/infer", "/generate") else None
-        assert guarded.ask(f"/v2/models/{name}{rest}", guarded.one, body) in (403, 404)
-        assert guarded.ask(f"/v2/repository/models/{name}/unload", guarded.one, b"") in (403, 404)
-    assert guarded.ask(INFER.format("closed"), guarded.root, BODY) == 200
+        assert guarded.request(f"/v2/models/{name}{rest}", guarded.one, body) in (403, 404)
+        assert guarded.request(f"/v2/repository/models/{name}/unload", guarded.one, b"") in (403, 404)
+    assert guarded.request(INFER.format("closed"), guarded.root, BODY) == 200
 
 
-def test_each_verb_is_a_right_of_its_own(guarded: Guarded) -> None:
+def test_each_verb_is_a_separate_right(guarded: GuardedServer) -> None:
     calls = {
         "read": [("/v2", None), ("/v2/models/closed", None), ("/v2/models/stats", None), ("/v2/repository/index", b"")],
         "manage": [("/v2/repository/models/closed/unload", b""), ("/v2/repository/models/closed/load", b"")],
         "infer": [(INFER.format("closed"), BODY)],
         "admin": [("/v2/logging", None), ("/v2/trace/setting", None), ("/v2/systemsharedmemory/status", None)],
     }
-    for verb, asked in calls.items():
-        for path, body in asked:
-            assert guarded.ask(path, guarded.reader, body) == (200 if verb == "read" else 403), path
-            assert guarded.ask(path, guarded.one, body) == 403, path
-            assert guarded.ask(path, None, body) == 401, path
-            assert guarded.ask(path, guarded.root, body) not in (401, 403), path
+    for verb, requests in calls.items():
+        for path, body in requests:
+            assert guarded.request(path, guarded.reader, body) == (200 if verb == "read" else 403), path
+            assert guarded.request(path, guarded.one, body) == 403, path
+            assert guarded.request(path, None, body) == 401, path
+            assert guarded.request(path, guarded.root, body) not in (401, 403), path
 
 
-def test_health_is_open_and_metrics_are_for_readers(guarded: Guarded) -> None:
-    assert guarded.ask("/v2/health/ready") == guarded.ask("/v2/health/live") == 200
+def test_health_is_public_and_metrics_need_the_read_right(guarded: GuardedServer) -> None:
+    assert guarded.request("/v2/health/ready") == guarded.request("/v2/health/live") == 200
     assert guarded.scrape()[0] == 401
     assert guarded.scrape(guarded.one)[0] == 403
     status, text = guarded.scrape(guarded.reader)
     assert (status, "tritonpy_denied_requests" in text) == (200, True)
 
 
-def test_a_header_that_is_sent_twice_is_no_credential(guarded: Guarded) -> None:
+def test_a_duplicate_credential_header_is_rejected(guarded: GuardedServer) -> None:
     for first, second in ((guarded.root, guarded.root), (guarded.root, new_key()), (new_key(), guarded.root)):
         head = f"POST {INFER.format('open_one')} HTTP/1.1\r\nHost: h\r\nX-API-Key: {first.text}\r\nX-Api-Key: {second.text}\r\n"
         sent = f"{head}Connection: close\r\nContent-Length: {len(BODY)}\r\n\r\n".encode() + BODY
         assert guarded.served.exchange(sent, last=False).startswith(b"HTTP/1.1 401 ")
 
 
-def test_the_log_names_callers_and_no_credential(guarded: Guarded) -> None:
-    line = r"denied: 'one \([0-9a-f]{12}\)' asked to read the server"
+def test_the_log_names_principals_but_no_credentials(guarded: GuardedServer) -> None:
+    line = r"denied: 'one \([0-9a-f]{12}\)' may not read the server"
     guarded.served.wait(
-        lambda: guarded.ask("/v2", guarded.one) and re.search(line, guarded.served.log), "logs a denial"
+        lambda: guarded.request("/v2", guarded.one) and re.search(line, guarded.served.log), "logs a denial"
     )
     for secret in (guarded.one.text, guarded.root.text, guarded.root.hash.partition(":")[2], token()):
         assert secret[17:] not in guarded.served.log
 
 
-def test_keys_change_while_the_server_runs(guarded: Guarded) -> None:
+def test_keys_change_while_the_server_runs(guarded: GuardedServer) -> None:
     before, fresh = guarded.keys.read_text(), new_key()
     path = INFER.format("open_two")
 
@@ -256,20 +256,20 @@ def test_keys_change_while_the_server_runs(guarded: Guarded) -> None:
         os.replace(other, guarded.keys)
 
     try:
-        replace(before + key_file((fresh, Entry("fresh", fresh.hash, infer=("open_two",)))))
-        guarded.served.wait(lambda: guarded.ask(path, fresh, BODY) == 200, "the new key is known")
-        assert guarded.ask(path, guarded.one, BODY) == 200
+        replace(before + key_file((fresh, KeyEntry("fresh", fresh.hash, infer=("open_two",)))))
+        guarded.served.wait(lambda: guarded.request(path, fresh, BODY) == 200, "the new key is known")
+        assert guarded.request(path, guarded.one, BODY) == 200
         replace("[broken")
-        guarded.served.until_logged("the API keys in .* not read, what was read before stays in force")
-        assert guarded.ask(path, fresh, BODY) == 200
+        guarded.served.wait_until_logged("the API keys in .* read failed, the previous value stays in use")
+        assert guarded.request(path, fresh, BODY) == 200
         guarded.keys.unlink()
-        guarded.served.until_logged("FileNotFoundError")
-        assert guarded.ask(path, fresh, BODY) == 200
+        guarded.served.wait_until_logged("FileNotFoundError")
+        assert guarded.request(path, fresh, BODY) == 200
         replace(before)
-        guarded.served.wait(lambda: guarded.ask(path, fresh, BODY) == 401, "the key is forgotten")
+        guarded.served.wait(lambda: guarded.request(path, fresh, BODY) == 401, "the key is forgotten")
     finally:
         replace(before)
-    guarded.served.wait(lambda: guarded.ask(path, guarded.one, BODY) == 200, "the old keys are known")
+    guarded.served.wait(lambda: guarded.request(path, guarded.one, BODY) == 200, "the old keys are known")
 
 
 @pytest.mark.parametrize(
@@ -280,20 +280,20 @@ def test_keys_change_while_the_server_runs(guarded: Guarded) -> None:
             "--grpc-restricted-protocol=health",
             "--grpc-restricted-protocol option format is '<config name>:<setting>=<value>'. Got health",
         ),
-        ("--http-header-forward-pattern=(", "header_forward_pattern: '(' is no regular expression"),
-        ("--grpc-header-forward-pattern=[", "header_forward_pattern: '[' is no regular expression"),
+        ("--http-header-forward-pattern=(", "header_forward_pattern: '(' is not a valid regular expression"),
+        ("--grpc-header-forward-pattern=[", "header_forward_pattern: '[' is not a valid regular expression"),
     ],
 )
-def test_flags_that_cannot_be_followed_are_named(serve: Serve, models: Models, flag: str, text: str) -> None:
+def test_invalid_access_flags_are_named(serve: Serve, models: Models, flag: str, text: str) -> None:
     models.path.mkdir(exist_ok=True)
     with serve(f"--model-repository={models.path}", flag, until=None) as served:
-        assert served.until_ended() == 1
+        assert served.wait_until_exit() == 1
         assert text in served.log
 
 
-def test_an_api_in_two_groups_is_named(serve: Serve, models: Models) -> None:
+def test_an_api_in_two_groups_is_an_error(serve: Serve, models: Models) -> None:
     models.path.mkdir(exist_ok=True)
     flags = ("--http-restricted-api=health,metadata:a=b", "--http-restricted-api=health:c=d")
     with serve(f"--model-repository={models.path}", *flags, until=None) as served:
-        assert served.until_ended() == 1
+        assert served.wait_until_exit() == 1
         assert "restricted api 'health' can not be specified in multiple config groups" in served.log

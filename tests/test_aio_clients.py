@@ -16,14 +16,14 @@ from tritonclient.utils import InferenceServerException
 
 LEFT = np.arange(16, dtype=np.int32).reshape(1, 16)
 RIGHT = np.full((1, 16), 3, np.int32)
-Talk = Callable[[Any], Awaitable[None]]
+ClientTest = Callable[[Any], Awaitable[None]]
 
 
 @pytest.fixture(params=["http", "grpc"])
-def talk(request: pytest.FixtureRequest, server: Any) -> Callable[[Talk], None]:
-    """`talk(f)`: runs `await f(client)` with an asyncio client of each protocol."""
+def run_on_clients(request: pytest.FixtureRequest, server: Any) -> Callable[[ClientTest], None]:
+    """`run_on_clients(f)`: runs `await f(client)` with an asyncio client of each protocol."""
 
-    async def run(what: Talk) -> None:
+    async def run(what: ClientTest) -> None:
         module = getattr(tritonclient, request.param).aio
         async with module.InferenceServerClient(getattr(server, request.param)) as client:
             await what(client)
@@ -39,8 +39,8 @@ def inputs_for(client: Any) -> list[Any]:
     return inputs
 
 
-def test_everything_about_the_server_and_its_models_can_be_asked(talk: Callable[[Talk], None]) -> None:
-    async def ask(client: Any) -> None:
+def test_metadata_of_the_server_and_its_models_is_available(run_on_clients: Callable[[ClientTest], None]) -> None:
+    async def call(client: Any) -> None:
         assert await client.is_server_live()
         assert await client.is_server_ready()
         assert await client.is_model_ready("add_sub", "1")
@@ -50,29 +50,29 @@ def test_everything_about_the_server_and_its_models_can_be_asked(talk: Callable[
         assert "add_sub" in str(await client.get_inference_statistics("add_sub"))
         assert "READY" in str(await client.get_model_repository_index())
 
-    talk(ask)
+    run_on_clients(call)
 
 
-def test_calls_at_the_same_time_answer_each_their_own(talk: Callable[[Talk], None]) -> None:
-    async def ask(client: Any) -> None:
+def test_concurrent_calls_get_their_own_responses(run_on_clients: Callable[[ClientTest], None]) -> None:
+    async def call(client: Any) -> None:
         calls = [client.infer("add_sub", inputs_for(client), request_id=str(number)) for number in range(50)]
         for number, result in enumerate(await asyncio.gather(*calls)):
             response = result.get_response()
             assert (response["id"] if isinstance(response, dict) else response.id) == str(number)
             assert (result.as_numpy("OUTPUT1") == LEFT - RIGHT).all()
 
-    talk(ask)
+    run_on_clients(call)
 
 
-def test_a_model_is_loaded_and_unloaded(talk: Callable[[Talk], None]) -> None:
-    async def ask(client: Any) -> None:
+def test_a_model_is_loaded_and_unloaded(run_on_clients: Callable[[ClientTest], None]) -> None:
+    async def call(client: Any) -> None:
         await client.load_model("spare")
         assert await client.is_model_ready("spare")
         await client.unload_model("spare")
         with pytest.raises(InferenceServerException, match="'spare' has no available versions"):
             await client.infer("spare", [])
 
-    talk(ask)
+    run_on_clients(call)
 
 
 def test_a_stream_is_answered_in_order(server: Any) -> None:
@@ -80,10 +80,10 @@ def test_a_stream_is_answered_in_order(server: Any) -> None:
         for number in range(20):
             yield {"model_name": "add_sub", "inputs": inputs_for(client), "request_id": str(number)}
 
-    async def ask() -> None:
+    async def call() -> None:
         async with tritonclient.grpc.aio.InferenceServerClient(server.grpc) as client:
-            answers = [answer async for answer in client.stream_infer(requests(client))]
-        assert [error for _, error in answers] == [None] * 20
-        assert [result.get_response().id for result, _ in answers] == [str(number) for number in range(20)]
+            responses = [answer async for answer in client.stream_infer(requests(client))]
+        assert [error for _, error in responses] == [None] * 20
+        assert [result.get_response().id for result, _ in responses] == [str(number) for number in range(20)]
 
-    asyncio.run(ask())
+    asyncio.run(call())

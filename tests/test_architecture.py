@@ -1,4 +1,4 @@
-"""What the project promises of its own shape."""
+"""Rules about the structure of the project."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def files(ending: str) -> list[Path]:
 PYTHON = [path for path in files(".py") if not path.name.endswith("_pb2.py")]
 
 
-def shown(path: Path) -> str:
+def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
@@ -52,13 +52,13 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
 
 
 def test_files_are_short() -> None:
-    lengths = {shown(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PYTHON}
+    lengths = {relative(path): len(path.read_text(encoding="utf-8").splitlines()) for path in PYTHON}
     assert {name: length for name, length in lengths.items() if length > MAX_LINES} == {}
 
 
 def test_functions_are_short() -> None:
     lengths = {
-        f"{shown(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        f"{relative(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
         for path in PYTHON
         for node in functions(path)
     }
@@ -87,7 +87,7 @@ def test_importing_a_package_loads_no_framework(module: str) -> None:
 def test_plugins_use_no_private_names_of_others(path: Path) -> None:
     own = f"tritonpy_{path.name}"
     private = [
-        f"{shown(file)}:{node.lineno} {node.module}.{alias.name}"
+        f"{relative(file)}:{node.lineno} {node.module}.{alias.name}"
         for file in sorted((path / own).rglob("*.py"))
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] != own
@@ -103,7 +103,7 @@ def test_public_names_exist() -> None:
         assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
-def test_every_hook_is_on_the_page_of_hooks_with_its_signature_and_meaning() -> None:
+def test_every_hook_is_documented_with_its_signature_and_meaning() -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     for name in HOOKS:
         hook = getattr(hookspecs, name)
@@ -113,7 +113,7 @@ def test_every_hook_is_on_the_page_of_hooks_with_its_signature_and_meaning() -> 
 
 
 @pytest.mark.parametrize("name", hookspecs.registration_hooks())
-def test_the_page_of_hooks_names_the_class_and_the_contract_of_each(name: str) -> None:
+def test_the_hooks_page_names_the_class_and_the_contract_of_each_hook(name: str) -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     section = page.partition(f"### `{name}()")[2].partition("###")[0]
     kind = re.search(r"type\[(\w+)\]", str(inspect.signature(getattr(hookspecs, name))))
@@ -125,7 +125,7 @@ def test_the_page_of_hooks_names_the_class_and_the_contract_of_each(name: str) -
 
 
 def option_classes() -> dict[str, type[Options]]:
-    """Return the options of every class that an installed plugin of this project registers, by section and name."""
+    """Return the options of every class that a project plugin registers, by section and name."""
     manager = make_plugin_manager()
     found = {}
     for hook in hookspecs.registration_hooks():
@@ -153,7 +153,7 @@ def test_every_option_is_described() -> None:
     assert bare == []
 
 
-def test_every_key_of_server_yaml_is_shown_by_the_complete_help() -> None:
+def test_the_complete_help_lists_every_key_of_server_yaml() -> None:
     help_text = subprocess.run(
         [sys.executable, "-m", "tritonpy", "serve", "--help-all"], capture_output=True, text=True, check=True
     ).stdout
@@ -182,13 +182,13 @@ LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 PAGES = [path for path in files(".md") if "tests" not in path.parts]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
-def test_relative_links_lead_somewhere(page: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_relative_links_resolve(page: Path) -> None:
     links = [link for link in LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_every_page_can_be_reached_from_the_readme() -> None:
+def test_every_page_is_reachable_from_the_readme() -> None:
     found, waiting = set[Path](), [ROOT / "README.md"]
     while waiting:
         page = waiting.pop()
@@ -199,11 +199,11 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
                 (page.parent / link).resolve() for link in links if link.endswith(".md") and "://" not in link
             )
     pages = {*(ROOT / "docs").glob("*.md"), *(ROOT / "plugins").glob("*/README.md"), *ROOT.glob("*.md")}
-    assert sorted(shown(page) for page in pages - found) == []
+    assert sorted(relative(page) for page in pages - found) == []
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "ARCHITECTURE.md"], ids=shown)
-def test_paths_that_are_named_exist(page: Path) -> None:
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "ARCHITECTURE.md"], ids=relative)
+def test_mentioned_paths_exist(page: Path) -> None:
     named = re.findall(
         r"`((?:core|protos|plugins|tests|bench|examples|docs)/[\w./-]*)`", page.read_text(encoding="utf-8")
     )
@@ -233,11 +233,11 @@ def test_every_plugin_has_its_own_tests_and_is_run_by_the_test_command() -> None
     "folder",
     ["core/tritonpy/ipc", "core/tritonpy/runners", "plugins/backend_python/tritonpy_backend_python/worker"],
 )
-def test_nothing_on_the_way_of_a_request_is_pickled(folder: str) -> None:
-    """A pickle from a worker would run its code in the server; queues and managers of multiprocessing pickle too."""
+def test_the_request_path_uses_no_pickle(folder: str) -> None:
+    """Unpickling a worker's data would run its code in the server. Queues pickle, too."""
     refused = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "marshal", "shelve", "multiprocessing"}
     found = {
-        f"{shown(path)}:{node.lineno}"
+        f"{relative(path)}:{node.lineno}"
         for path in PYTHON
         if path.is_relative_to(ROOT / folder)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

@@ -1,4 +1,4 @@
-"""Requests that are wrong: the same text and the same kind of error over both protocols, in Triton's words."""
+"""Invalid requests: the same text and kind of error over both protocols, in Triton's words."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Build = Callable[[Any], dict[str, Any]]
 
 
 def tensor(protocol: Any, name: str, shape: list[int], datatype: str = "INT32", size: int | None = None) -> Any:
-    """Return an input with as many bytes as INT32 of that shape has, or `size`."""
+    """Return an input with `size` bytes, by default as many as an INT32 tensor of that shape has."""
     given = protocol.InferInput(name, shape, datatype)
     set_raw(given, bytes(4 * int(np.prod(shape)) if size is None else size))
     return given
@@ -110,7 +110,7 @@ def refused(client: Any, protocol: Any, call: dict[str, Any]) -> InferenceServer
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_protocols_refuse_it_with_the_same_words(http_client: Any, grpc_client: Any, case: str) -> None:
+def test_both_protocols_reject_it_with_the_same_text(http_client: Any, grpc_client: Any, case: str) -> None:
     build, status, text = CASES[case]
     over_http = refused(http_client, tritonclient.http, build(tritonclient.http))
     over_grpc = refused(grpc_client, tritonclient.grpc, build(tritonclient.grpc))
@@ -119,26 +119,26 @@ def test_both_protocols_refuse_it_with_the_same_words(http_client: Any, grpc_cli
     assert (over_http.status(), over_grpc.status()) == (HTTP_STATUS[status], f"StatusCode.{status}")
 
 
-def test_the_id_of_a_request_is_in_front_of_its_error(client: Any, protocol: Any) -> None:
+def test_errors_begin_with_the_request_id(client: Any, protocol: Any) -> None:
     call = {"model_name": "add_sub", "inputs": both(protocol, shape=[1, 15])}
     assert refused(client, protocol, call).message().startswith("[request id: <id_unknown>] ")
     assert refused(client, protocol, {**call, "request_id": "mine"}).message().startswith("[request id: mine] ")
 
 
 @pytest.mark.parametrize("path", ["", "/config", "/stats"])
-def test_questions_about_an_unknown_model_are_answered_alike(server: Any, path: str) -> None:
-    answer = server.ask(f"/v2/models/nowhere{path}")
+def test_queries_for_an_unknown_model_get_the_same_error(server: Any, path: str) -> None:
+    response = server.request(f"/v2/models/nowhere{path}")
     rpc = {"": "ModelMetadata", "/config": "ModelConfig", "/stats": "ModelStatistics"}[path]
     request = tritonclient.grpc.service_pb2.ModelMetadataRequest(name="nowhere").SerializeToString()
     with grpc.insecure_channel(server.grpc) as channel:
         call = channel.unary_unary(f"/inference.GRPCInferenceService/{rpc}")
         with pytest.raises(grpc.RpcError) as raised:
             call(request, timeout=60)
-    assert answer.status == int(HTTP_STATUS[raised.value.code().name])
-    assert answer.json()["error"] == raised.value.details()
+    assert response.status == int(HTTP_STATUS[raised.value.code().name])
+    assert response.json()["error"] == raised.value.details()
 
 
-def test_a_decoupled_model_is_refused_where_one_answer_is_expected(client: Any, protocol: Any) -> None:
+def test_a_decoupled_model_is_rejected_by_unary_calls(client: Any, protocol: Any) -> None:
     error = refused(client, protocol, {"model_name": "repeat", "inputs": [tensor(protocol, "IN", [1, 1])]})
     assert "doesn't support models with decoupled transaction policy" in error.message()
     assert error.status() in {"501", "StatusCode.UNIMPLEMENTED"}

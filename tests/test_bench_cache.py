@@ -1,4 +1,4 @@
-"""The benchmark of the response cache still runs; what it measures here means nothing."""
+"""Smoke test of the response cache benchmark; its measurements here mean nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bench.cache import MISSES, SIZES, cases, costs
 from tests.conftest import ROOT
 
 
-def test_costs_are_told_for_every_size() -> None:
-    _head, _rule, *lines = costs(turns=2)
+def test_costs_are_printed_for_every_size() -> None:
+    _head, _rule, *lines = costs(rounds=2)
     assert [line.split("|")[1].strip() for line in lines] == list(SIZES)
 
 

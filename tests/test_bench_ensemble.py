@@ -1,4 +1,4 @@
-"""The benchmark of ensembles still runs; what it measures here means nothing."""
+"""Smoke test of the ensemble benchmark; its measurements here mean nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.ensemble import GOAL, cases
 from bench.rows import line, measure
 
 
-def test_the_goal_is_for_32_in_flight_over_both_protocols() -> None:
+def test_the_goal_applies_to_32_requests_in_flight_over_both_protocols() -> None:
     assert {case.name for case in cases() if case.goal == GOAL} == {
         f"{model}, 32 in flight, {load}"
         for model in ("chain", "batched_chain")

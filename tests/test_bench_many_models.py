@@ -1,11 +1,11 @@
-"""The benchmark of a server with many models still runs, and idle models hold no thread; its times mean nothing here."""
+"""Smoke test of the benchmark with many models; idle models must hold no thread."""
 
 from __future__ import annotations
 
 from bench.many_models import measure
 
 MODELS = 50
-THREADS = 24  # the event loop's, those of loads and executions; without the pools there are two for each model
+THREADS = 24  # threads of the event loop, of loads and of executions; without the pools each model has two
 
 
 def test_idle_models_own_no_thread() -> None:

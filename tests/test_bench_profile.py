@@ -1,4 +1,4 @@
-"""The profile's recorder: what it reads is exact, and what it wraps it puts back."""
+"""The profile's recorder: its readings are exact, and it restores the functions that it wraps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bench.profile.stages import BACKENDS, IDLE, PROTOCOLS, STAGES, boundaries
 
 
 class Steps:
-    """A meter that moves by what the functions say."""
+    """A meter that advances as the measured functions request."""
 
     scale = 1.0
 
@@ -17,13 +17,13 @@ class Steps:
         self.now = 0
 
     def begin(self) -> None:
-        """Nothing is to be done in a thread."""
+        """Nothing to prepare in a thread."""
 
     def read(self) -> int:
         return self.now
 
 
-def test_each_function_pays_for_what_its_wrapped_callees_do_not() -> None:
+def test_costs_of_wrapped_callees_are_subtracted_from_their_callers() -> None:
     steps = Steps()
     recorder = Recorder(steps)
 
@@ -44,7 +44,7 @@ def test_each_function_pays_for_what_its_wrapped_callees_do_not() -> None:
     assert recorder.count("outer") == 4
 
 
-def test_a_function_that_raises_is_read_too() -> None:
+def test_a_function_that_raises_is_measured() -> None:
     steps = Steps()
     recorder = Recorder(steps)
 
@@ -57,7 +57,7 @@ def test_a_function_that_raises_is_read_too() -> None:
     assert recorder.per_request(1) == {"fail": 5.0}
 
 
-def test_calls_are_counted_without_those_of_the_recorder() -> None:
+def test_calls_of_the_recorder_are_not_counted() -> None:
     import sys
 
     calls = Calls()
@@ -70,13 +70,13 @@ def test_calls_are_counted_without_those_of_the_recorder() -> None:
             wrapped()
     finally:
         sys.setprofile(before)
-    # Its own call is a wrapper's, which every reading has: what is left are the three.
+    # The recorder's own call belongs to a wrapper in every reading, so three calls remain.
     assert recorder.per_request(10) == {"three": 3.0}
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_every_boundary_is_there_and_put_back(protocol: str, backend: str) -> None:
+def test_every_boundary_exists_and_is_restored(protocol: str, backend: str) -> None:
     from tritonpy.engine.local import LocalEngine
 
     names = boundaries(protocol, backend)

@@ -1,4 +1,4 @@
-"""The benchmark of sequences still runs; what it measures here means nothing."""
+"""Smoke test of the sequence benchmark; its measurements here mean nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bench.sequences import cases
-from bench.verdict import judge_together
+from bench.verdict import judge_combined
 from tests.conftest import ROOT
 
 TRITONSERVER = os.environ.get("TRITONPY_TRITONSERVER", "")
@@ -31,7 +31,7 @@ def test_a_short_run_prints_its_row() -> None:
     assert "1 rows together: " in done.stdout
 
 
-def test_rows_are_judged_together_round_by_round() -> None:
-    verdict = judge_together([([2.0, 8.0], [1.0, 1.0]), ([1.0, 1.0], [2.0, 2.0])], 0.9)
+def test_rows_are_judged_jointly_by_round() -> None:
+    verdict = judge_combined([([2.0, 8.0], [1.0, 1.0]), ([1.0, 1.0], [2.0, 2.0])], 0.9)
     assert (verdict.ratio, verdict.low, verdict.high) == pytest.approx((1.5, 1.0, 2.0))
     assert verdict.word == "met"

@@ -1,4 +1,4 @@
-"""The measurements of the policy "slo" and of fair queueing in a server still run; what they measure here means nothing."""
+"""Smoke test of the "slo" and fair queueing benchmarks; their measurements here mean nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of routes still runs; what it measures here means nothing. What it simulates does."""
+"""Smoke test of the route benchmark, and tests of its exact simulation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from bench.traffic import GOAL, cases, costs
 from tests.conftest import ROOT
 
 
-def test_costs_are_told_for_every_kind_of_route() -> None:
-    _head, _rule, *lines = costs(turns=5)
+def test_costs_are_printed_for_every_kind_of_route() -> None:
+    _head, _rule, *lines = costs(rounds=5)
     assert [line.split("|")[1].strip() for line in lines][:2] == ["no route", "one target"]
     assert len(lines) == 6
 
@@ -54,5 +54,5 @@ def test_a_simulated_canary_that_goes_bad_is_rolled_back_under_its_limit(limit: 
         assert seen.failures > 0
 
 
-def test_a_simulated_good_one_is_promoted() -> None:
+def test_a_simulated_good_canary_is_promoted() -> None:
     assert all(simulate(0.01, 0.001, seed).promoted for seed in range(3))

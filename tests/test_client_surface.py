@@ -16,7 +16,7 @@ from tests.conftest import Models, tensors_text
 
 @pytest.fixture(scope="module")
 def server(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A server that lets clients do everything; `spare` is not loaded."""
+    """A server that permits everything to clients; `spare` is not loaded."""
     models = Models(tmp_path_factory.mktemp("surface"))
     write_models(models, tensors_text)
     loaded = [f"--load-model={name}" for name in LOADED]
@@ -27,14 +27,14 @@ def server(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any
 
 
 @pytest.mark.parametrize(("kind", "method"), METHODS)
-def test_a_method_of_a_client_does_what_it_says(server: Any, kind: str, method: str) -> None:
+def test_a_client_method_works(server: Any, kind: str, method: str) -> None:
     asyncio.run(check(server, kind, method))
     if kind == "http aio":
         collect_unread()
 
 
 def collect_unread() -> None:
-    """Collect the answers whose body tritonclient does not read: their connections complain, and not in a test that has nothing to do with it."""
+    """Collect responses that tritonclient does not read: their connections warn in other tests."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()

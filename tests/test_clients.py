@@ -1,4 +1,4 @@
-"""tritonclient's blocking clients, every method in scope, over HTTP and gRPC."""
+"""tritonclient's blocking clients: every method in scope, over HTTP and gRPC."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def assert_add_sub(result: Any) -> None:
 
 
 def as_json(protocol: Any) -> dict[str, bool]:
-    """The gRPC client gives messages unless it is asked for JSON; the HTTP client has nothing else."""
+    """Return the option for JSON results, which only the gRPC client needs."""
     return {"as_json": True} if protocol.__name__.endswith("grpc") else {}
 
 
@@ -60,7 +60,7 @@ def test_a_model_describes_its_tensors(client: Any, protocol: Any) -> None:
     assert client.get_model_metadata("add_sub", "1", **as_json(protocol)) == metadata
 
 
-def test_the_configuration_is_the_completed_one(client: Any, protocol: Any) -> None:
+def test_the_configuration_is_the_completed_configuration(client: Any, protocol: Any) -> None:
     given = client.get_model_config("completed", **as_json(protocol))
     config = given.get("config", given)
     assert config["backend"] == "onnxruntime"
@@ -70,7 +70,7 @@ def test_the_configuration_is_the_completed_one(client: Any, protocol: Any) -> N
     assert "dynamic_batching" in config
 
 
-def test_statistics_count_what_was_asked(client: Any, protocol: Any) -> None:
+def test_statistics_count_requests(client: Any, protocol: Any) -> None:
     def counts() -> tuple[int, int]:
         statistics = client.get_inference_statistics("completed", **as_json(protocol))["model_stats"][0]
         return int(statistics.get("inference_count", 0)), int(statistics["inference_stats"]["success"].get("count", 0))
@@ -88,12 +88,12 @@ def test_statistics_without_a_name_are_those_of_every_model(client: Any, protoco
     assert "spare" not in named
 
 
-def test_inference_without_named_outputs_gives_all_of_them(client: Any, protocol: Any) -> None:
+def test_inference_without_requested_outputs_returns_all_outputs(client: Any, protocol: Any) -> None:
     result = client.infer("add_sub", add_sub_inputs(protocol))
     assert_add_sub(result)
 
 
-def test_inference_gives_only_the_outputs_that_are_named(client: Any, protocol: Any) -> None:
+def test_inference_returns_only_the_requested_outputs(client: Any, protocol: Any) -> None:
     wanted = [protocol.InferRequestedOutput("OUTPUT1")]
     result = client.infer("add_sub", add_sub_inputs(protocol), "1", wanted, request_id="some id")
     assert (result.as_numpy("OUTPUT1") == LEFT - RIGHT).all()
@@ -129,7 +129,7 @@ def test_classification_gives_value_index_and_label(client: Any, protocol: Any) 
 
 @pytest.mark.parametrize("request_algorithm", [None, "gzip", "deflate"])
 @pytest.mark.parametrize("response_algorithm", [None, "gzip", "deflate"])
-def test_http_bodies_travel_compressed(
+def test_http_bodies_can_be_compressed(
     http_client: Any, request_algorithm: str | None, response_algorithm: str | None
 ) -> None:
     import tritonclient.http as protocol
@@ -144,13 +144,13 @@ def test_http_bodies_travel_compressed(
 
 
 @pytest.mark.parametrize("algorithm", ["gzip", "deflate"])
-def test_grpc_messages_travel_compressed(grpc_client: Any, algorithm: str) -> None:
+def test_grpc_messages_can_be_compressed(grpc_client: Any, algorithm: str) -> None:
     import tritonclient.grpc as protocol
 
     assert_add_sub(grpc_client.infer("add_sub", add_sub_inputs(protocol), compression_algorithm=algorithm))
 
 
-def test_parameters_and_scheduling_arguments_are_taken(client: Any, protocol: Any) -> None:
+def test_parameters_and_scheduling_arguments_are_accepted(client: Any, protocol: Any) -> None:
     result = client.infer(
         "add_sub",
         add_sub_inputs(protocol),
@@ -161,7 +161,7 @@ def test_parameters_and_scheduling_arguments_are_taken(client: Any, protocol: An
     assert_add_sub(result)
 
 
-def test_asynchronous_http_calls_answer_each_their_own(http_client: Any) -> None:
+def test_asynchronous_http_calls_get_their_own_responses(http_client: Any) -> None:
     import tritonclient.http as protocol
 
     calls = [
@@ -173,32 +173,32 @@ def test_asynchronous_http_calls_answer_each_their_own(http_client: Any) -> None
         assert_add_sub(result)
 
 
-def test_asynchronous_grpc_calls_answer_each_their_own(grpc_client: Any) -> None:
+def test_asynchronous_grpc_calls_get_their_own_responses(grpc_client: Any) -> None:
     import tritonclient.grpc as protocol
 
-    answers: queue.Queue[tuple[Any, Any]] = queue.Queue()
+    responses: queue.Queue[tuple[Any, Any]] = queue.Queue()
     for number in range(20):
         grpc_client.async_infer(
             "add_sub",
             add_sub_inputs(protocol),
-            lambda result, error: answers.put((result, error)),
+            lambda result, error: responses.put((result, error)),
             request_id=str(number),
         )
-    got = [answers.get(timeout=60) for _ in range(20)]
+    got = [responses.get(timeout=60) for _ in range(20)]
     assert all(error is None for _, error in got)
     assert {result.get_response().id for result, _ in got} == {str(number) for number in range(20)}
 
 
-def test_a_stream_answers_in_order_and_goes_on_after_an_error(grpc_client: Any) -> None:
+def test_a_stream_responds_in_order_and_continues_after_an_error(grpc_client: Any) -> None:
     import tritonclient.grpc as protocol
 
-    answers: queue.Queue[tuple[Any, Any]] = queue.Queue()
-    grpc_client.start_stream(lambda result, error: answers.put((result, error)))
+    responses: queue.Queue[tuple[Any, Any]] = queue.Queue()
+    grpc_client.start_stream(lambda result, error: responses.put((result, error)))
     try:
         for number in range(30):
             model = "no such model" if number == 7 else "add_sub"
             grpc_client.async_stream_infer(model, add_sub_inputs(protocol), request_id=str(number))
-        got = [answers.get(timeout=60) for _ in range(30)]
+        got = [responses.get(timeout=60) for _ in range(30)]
     finally:
         grpc_client.stop_stream()
     assert "'no such model' is not found" in str(got[7][1])
@@ -211,16 +211,16 @@ def test_a_stream_answers_in_order_and_goes_on_after_an_error(grpc_client: Any) 
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
-def test_a_decoupled_model_answers_any_number_of_times(grpc_client: Any, count: int) -> None:
+def test_a_decoupled_model_sends_any_number_of_responses(grpc_client: Any, count: int) -> None:
     import tritonclient.grpc as protocol
 
     given = protocol.InferInput("IN", [1, 1], "INT32")
     given.set_data_from_numpy(np.array([[count]], np.int32))
-    answers: queue.Queue[tuple[Any, Any]] = queue.Queue()
-    grpc_client.start_stream(lambda result, error: answers.put((result, error)))
+    responses: queue.Queue[tuple[Any, Any]] = queue.Queue()
+    grpc_client.start_stream(lambda result, error: responses.put((result, error)))
     try:
         grpc_client.async_stream_infer("repeat", [given], enable_empty_final_response=True)
-        got = [answers.get(timeout=60) for _ in range(count + 1)]
+        got = [responses.get(timeout=60) for _ in range(count + 1)]
     finally:
         grpc_client.stop_stream()
     assert [error for _, error in got] == [None] * (count + 1)

@@ -17,7 +17,7 @@ JSON_TYPES = [name for name in NUMPY if name not in {"FP16", "BF16"}]
 
 
 def sample(datatype: str) -> np.ndarray[Any, Any]:
-    """Return 3 x 4 values with the extremes of the type among them."""
+    """Return 3 x 4 values that include the extremes of the type."""
     if datatype == "BYTES":
         texts = ["", "a", "zwölf", "\x00", "👍", *map(str, range(7))]
         return np.array([text.encode() for text in texts], object).reshape(3, 4)
@@ -30,74 +30,76 @@ def sample(datatype: str) -> np.ndarray[Any, Any]:
     return np.array([-1.5, 2.0**10, 0.25, *range(9)], dtype).reshape(3, 4)
 
 
-def ask(client: Any, protocol: Any, model: str, values: np.ndarray[Any, Any], datatype: str, **how: Any) -> Any:
+def infer_tensor(
+    client: Any, protocol: Any, model: str, values: np.ndarray[Any, Any], datatype: str, **how: Any
+) -> Any:
     given = protocol.InferInput("IN", list(values.shape), datatype)
     given.set_data_from_numpy(values, **how)
     return client.infer(model, [given])
 
 
 @pytest.mark.parametrize("datatype", [*NUMPY, "BYTES"])
-def test_a_tensor_of_each_type_comes_back_as_it_went(client: Any, protocol: Any, datatype: str) -> None:
+def test_a_tensor_of_each_type_round_trips(client: Any, protocol: Any, datatype: str) -> None:
     values = sample(datatype)
-    answer = ask(client, protocol, f"identity_{datatype.lower()}", values, datatype)
-    returned = answer.as_numpy("OUT")
+    response = infer_tensor(client, protocol, f"identity_{datatype.lower()}", values, datatype)
+    returned = response.as_numpy("OUT")
     assert returned.shape == values.shape
-    # older releases of the client know no bfloat16 and hand out float32: the values are the same
+    # older client releases have no bfloat16 and return float32 with the same values
     assert (returned == values).all()
-    described = answer.get_output("OUT")
+    described = response.get_output("OUT")
     assert (described["datatype"] if isinstance(described, dict) else described.datatype) == datatype
 
 
 @pytest.mark.parametrize("datatype", [*JSON_TYPES, "BYTES"])
-def test_a_tensor_of_each_type_travels_as_json(http_client: Any, datatype: str) -> None:
+def test_a_tensor_of_each_type_round_trips_as_json(http_client: Any, datatype: str) -> None:
     import tritonclient.http as protocol
 
     values = sample(datatype)
     given = protocol.InferInput("IN", list(values.shape), datatype)
     given.set_data_from_numpy(values, binary_data=False)
     wanted = protocol.InferRequestedOutput("OUT", binary_data=False)
-    answer = http_client.infer(f"identity_{datatype.lower()}", [given], outputs=[wanted])
+    response = http_client.infer(f"identity_{datatype.lower()}", [given], outputs=[wanted])
     expected = (
         np.array([text.decode() for text in values.ravel()], object).reshape(3, 4) if datatype == "BYTES" else values
     )
-    assert (answer.as_numpy("OUT") == expected).all()
-    assert "binary_data_size" not in str(answer.get_response())
+    assert (response.as_numpy("OUT") == expected).all()
+    assert "binary_data_size" not in str(response.get_response())
 
 
 @pytest.mark.parametrize("datatype", [*NUMPY, "BYTES"])
-def test_a_tensor_without_elements_travels(client: Any, protocol: Any, datatype: str) -> None:
+def test_an_empty_tensor_round_trips(client: Any, protocol: Any, datatype: str) -> None:
     values = np.zeros((0, 4), NUMPY.get(datatype, np.object_))
-    returned = ask(client, protocol, f"identity_{datatype.lower()}", values, datatype).as_numpy("OUT")
+    returned = infer_tensor(client, protocol, f"identity_{datatype.lower()}", values, datatype).as_numpy("OUT")
     assert returned is None or returned.shape == (0, 4)
 
 
-def test_a_single_element_travels(client: Any, protocol: Any) -> None:
-    returned = ask(client, protocol, "identity_fp64", np.full((1, 1), np.pi), "FP64").as_numpy("OUT")
+def test_a_single_element_round_trips(client: Any, protocol: Any) -> None:
+    returned = infer_tensor(client, protocol, "identity_fp64", np.full((1, 1), np.pi), "FP64").as_numpy("OUT")
     assert returned.shape == (1, 1)
     assert returned[0, 0] == np.pi
 
 
-def test_a_model_of_scalars_is_asked_for_one_element_each(client: Any, protocol: Any) -> None:
-    returned = ask(client, protocol, "scalar", np.array([[2.5], [-1]], np.float32), "FP32").as_numpy("OUT")
+def test_a_model_with_scalar_tensors_works(client: Any, protocol: Any) -> None:
+    returned = infer_tensor(client, protocol, "scalar", np.array([[2.5], [-1]], np.float32), "FP32").as_numpy("OUT")
     assert returned.tolist() == [[2.5], [-1]]
 
 
-def test_not_a_number_and_infinities_travel_in_binary(client: Any, protocol: Any) -> None:
+def test_nan_and_infinities_round_trip_in_binary(client: Any, protocol: Any) -> None:
     values = np.array([[np.nan, np.inf, -np.inf]], np.float32)
-    returned = ask(client, protocol, "identity_fp32", values, "FP32").as_numpy("OUT")
+    returned = infer_tensor(client, protocol, "identity_fp32", values, "FP32").as_numpy("OUT")
     assert returned.tobytes() == values.tobytes()
 
 
-def test_sixteen_megabytes_travel(client: Any, protocol: Any) -> None:
+def test_sixteen_megabytes_round_trip(client: Any, protocol: Any) -> None:
     values = np.random.default_rng(7).random((2048, 2048), np.float32)
-    assert (ask(client, protocol, "identity_fp32", values, "FP32").as_numpy("OUT") == values).all()
+    assert (infer_tensor(client, protocol, "identity_fp32", values, "FP32").as_numpy("OUT") == values).all()
 
 
 @pytest.mark.parametrize("datatype", ["FP16", "BF16"])
 def test_half_precision_as_json_is_refused(server: Any, datatype: str) -> None:
     body = f'{{"inputs": [{{"name": "IN", "datatype": "{datatype}", "shape": [1, 1], "data": [1]}}]}}'
-    answer = server.ask(f"/v2/models/identity_{datatype.lower()}/infer", body)
-    assert answer.status == 400
-    assert answer.json()["error"] == (
+    response = server.request(f"/v2/models/identity_{datatype.lower()}/infer", body)
+    assert response.status == 400
+    assert response.json()["error"] == (
         f"receiving {datatype} data via JSON is not supported. Please use the binary data format for input IN"
     )

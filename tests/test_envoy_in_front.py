@@ -1,4 +1,7 @@
-"""The Envoy configuration of docs/transport.md, with a real Envoy: HTTP/1.1, HTTP/2, HTTP/3 and gRPC reach the single port."""
+"""The Envoy configuration of docs/transport.md with a real Envoy in front of the single port.
+
+It covers HTTP/1.1, HTTP/2, HTTP/3 and gRPC.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ PORT = re.compile(r"http on (?:127\.0\.0\.1|localhost):(\d+)")
 
 
 def configuration(proxy_port: int, server_port: int) -> str:
-    """Return the page's configuration on other ports."""
+    """Return the page's configuration with other ports."""
     found = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     (text,) = [block for block in found if "static_resources" in block]
     assert text.count("8443") == 3
@@ -45,7 +48,7 @@ def configuration(proxy_port: int, server_port: int) -> str:
 
 @pytest.fixture(scope="module")
 def proxy(serve: Any, tmp_path_factory: pytest.TempPathFactory, free_ports: Any) -> Iterator[tuple[int, Path]]:
-    """The port of an Envoy in front of a server, and the file of the authority that it is certified by."""
+    """The port of an Envoy in front of a server, and the file with the CA certificate."""
     from tests.conftest import Models
 
     folder = tmp_path_factory.mktemp("envoy")

@@ -1,4 +1,4 @@
-"""What goes wrong at start and in models: a clear text, an exit status, and everything else goes on."""
+"""Failures at startup and in models: a clear text, an exit status, and no effect on the rest."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ONE = '{"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1, 1], "data": [
 
 
 def failed_start(serve: Any, *flags: str, ports: bool = True) -> str:
-    """Return what a server prints that must exit with status 1, without a traceback."""
+    """Return the output of a server that must exit with status 1, without a traceback."""
     with serve(*flags, until=None, ports=ports) as served:
-        assert served.until_ended() == 1, served.log
+        assert served.wait_until_exit() == 1, served.log
         assert "Traceback" not in served.log
         return str(served.log)
 
@@ -57,12 +57,14 @@ def test_a_typo_in_server_yaml_is_named_with_its_place(serve: Any, tmp_path: Pat
     assert str(file) in printed
 
 
-def test_a_repository_that_cannot_be_read_leaves_a_server_that_is_not_live_where_errors_end_it_not(
-    serve: Any, tmp_path: Path
-) -> None:
+def test_an_unreadable_repository_makes_the_server_not_live_without_exit_on_error(serve: Any, tmp_path: Path) -> None:
     with serve(f"--model-repository={tmp_path / 'nowhere'}", "--exit-on-error=false", until="not live: ") as served:
-        assert [served.ask(path).status for path in ("/v2/health/live", "/v2/health/ready", "/v2")] == [400, 400, 200]
-        assert served.ask("/v2/models/m/infer", "{}").json() == {"error": "Server not ready"}
+        assert [served.request(path).status for path in ("/v2/health/live", "/v2/health/ready", "/v2")] == [
+            400,
+            400,
+            200,
+        ]
+        assert served.request("/v2/models/m/infer", "{}").json() == {"error": "Server not ready"}
         client = tritonclient.grpc.InferenceServerClient(served.grpc)
         assert not client.is_server_live()
         assert "cannot be read: No such file or directory" in served.log
@@ -74,7 +76,7 @@ def test_a_typo_in_a_flag_is_named_with_the_nearest(serve: Any) -> None:
     )
 
 
-def test_a_repository_that_is_not_there_is_named(serve: Any, tmp_path: Path) -> None:
+def test_a_missing_repository_is_named(serve: Any, tmp_path: Path) -> None:
     assert f"model repository '{tmp_path / 'nowhere'}' cannot be read" in failed_start(
         serve, f"--model-repository={tmp_path / 'nowhere'}"
     )
@@ -92,7 +94,7 @@ def test_a_port_in_use_ends_the_start(serve: Any, models: Any, frontend: str) ->
     assert "failed to load" not in printed
 
 
-def test_one_model_that_fails_ends_the_start_after_the_others_loaded(serve: Any, models: Any) -> None:
+def test_a_failing_model_stops_the_start_after_the_others_loaded(serve: Any, models: Any) -> None:
     models.example("add_sub")
     models.repository.add("corrupt", versions={1: {"model.onnx": b"no protobuf at all"}})
     models.repository.add("typo", BAD_CONFIG)
@@ -112,23 +114,23 @@ def test_one_model_that_fails_ends_the_start_after_the_others_loaded(serve: Any,
 
 
 @pytest.mark.parametrize(("strict", "ready"), [("true", 400), ("false", 200)])
-def test_with_exit_on_error_off_the_others_serve_and_readiness_follows_strictness(
+def test_without_exit_on_error_other_models_serve_and_readiness_depends_on_strictness(
     serve: Any, models: Any, strict: str, ready: int
 ) -> None:
     models.toy("raising")
     models.toy("broken")
     with serve(f"--model-repository={models.path}", "--exit-on-error=false", f"--strict-readiness={strict}") as served:
-        assert served.ask("/v2/health/live").status == 200
-        assert served.ask("/v2/health/ready").status == ready
-        assert served.ask("/v2/models/raising/infer", ONE % 4).json()["outputs"][0]["data"] == [2]
-        index = {model["name"]: model for model in served.ask("/v2/repository/index", b"").json()}
+        assert served.request("/v2/health/live").status == 200
+        assert served.request("/v2/health/ready").status == ready
+        assert served.request("/v2/models/raising/infer", ONE % 4).json()["outputs"][0]["data"] == [2]
+        index = {model["name"]: model for model in served.request("/v2/repository/index", b"").json()}
         assert index["broken"]["state"] == "UNAVAILABLE"
         assert "the weights are torn" in index["broken"]["reason"]
 
 
-def test_what_a_model_raises_answers_its_request_on_both_protocols(server: Any) -> None:
-    answer = server.ask("/v2/models/raising/infer", ONE % -4)
-    assert (answer.status, answer.json()) == (500, {"error": "ValueError: cannot take the root of -4"})
+def test_model_exceptions_become_error_responses_on_both_protocols(server: Any) -> None:
+    response = server.request("/v2/models/raising/infer", ONE % -4)
+    assert (response.status, response.json()) == (500, {"error": "ValueError: cannot take the root of -4"})
     given = tritonclient.grpc.InferInput("IN", [1, 1], "FP32")
     given.set_data_from_numpy(np.array([[-4]], np.float32))
     with (
@@ -143,11 +145,11 @@ def test_what_a_model_raises_answers_its_request_on_both_protocols(server: Any) 
 
 
 def test_a_model_chooses_the_code_of_its_error(server: Any) -> None:
-    answer = server.ask("/v2/models/raising/infer", ONE % -2)
-    assert (answer.status, answer.json()) == (503, {"error": "this model takes no minus two today"})
+    response = server.request("/v2/models/raising/infer", ONE % -2)
+    assert (response.status, response.json()) == (503, {"error": "this model takes no minus two today"})
 
 
-def test_of_many_requests_each_is_answered_once_though_some_batches_fail(server: Any) -> None:
+def test_every_request_gets_one_response_when_some_batches_fail(server: Any) -> None:
     before = success_and_failure(server)
     with tritonclient.http.InferenceServerClient(server.http, concurrency=16) as client:
         calls = []
@@ -169,43 +171,45 @@ def outcome(call: Any) -> Any:
 
 
 def success_and_failure(server: Any) -> tuple[int, int]:
-    statistics = server.ask("/v2/models/raising/stats").json()["model_stats"][0]["inference_stats"]
+    statistics = server.request("/v2/models/raising/stats").json()["model_stats"][0]["inference_stats"]
     return statistics["success"]["count"], statistics["fail"]["count"]
 
 
-def test_a_repository_that_vanishes_while_polled_takes_no_model_away(serve: Any, models: Any) -> None:
+def test_models_keep_serving_when_a_polled_repository_disappears(serve: Any, models: Any) -> None:
     models.example("add_sub")
     away = models.path.with_name("away")
     with serve(f"--model-repository={models.path}", "--model-control-mode=poll", "--repository-poll-secs=1") as served:
         models.path.rename(away)
-        served.until_logged("cannot be read")
-        assert served.ask("/v2/models/add_sub/ready").status == 200
+        served.wait_until_logged("cannot be read")
+        assert served.request("/v2/models/add_sub/ready").status == 200
         away.rename(models.path)
         models.toy("raising")
-        served.wait(lambda: served.ask("/v2/models/raising/ready").status == 200, "the repository is followed again")
+        served.wait(
+            lambda: served.request("/v2/models/raising/ready").status == 200, "the repository is followed again"
+        )
         assert served.log.count("successfully loaded 'add_sub'") == 1
         assert "Traceback" not in served.log
 
 
-def test_a_repository_that_vanishes_fails_a_reload_and_the_model_serves_on(serve: Any, models: Any) -> None:
+def test_a_reload_fails_when_the_repository_disappears_and_the_model_keeps_serving(serve: Any, models: Any) -> None:
     models.example("add_sub")
     away = models.path.with_name("away")
     with serve(f"--model-repository={models.path}", "--model-control-mode=explicit", "--load-model=add_sub") as served:
         models.path.rename(away)
-        answer = served.ask("/v2/repository/models/add_sub/load", json.dumps({}))
-        assert answer.status >= 400
-        assert "error" in answer.json()
-        assert served.ask("/v2/models/add_sub/ready").status == 200
-        assert served.ask("/v2/repository/index", b"").status in (200, 503)
+        response = served.request("/v2/repository/models/add_sub/load", json.dumps({}))
+        assert response.status >= 400
+        assert "error" in response.json()
+        assert served.request("/v2/models/add_sub/ready").status == 200
+        assert served.request("/v2/repository/index", b"").status in (200, 503)
         assert "Traceback" not in served.log
 
 
-def test_a_reload_that_fails_leaves_the_old_version_serving_and_says_why(serve: Any, models: Any) -> None:
+def test_a_failed_reload_keeps_the_old_version_serving_and_reports_the_reason(serve: Any, models: Any) -> None:
     models.example("add_sub")
     with serve(f"--model-repository={models.path}", "--model-control-mode=explicit", "--load-model=add_sub") as served:
         (models.path / "add_sub" / "config.pbtxt").write_text(BAD_CONFIG)
-        answer = served.ask("/v2/repository/models/add_sub/load", json.dumps({}))
-        assert answer.status >= 400
-        assert "max_batch_sise" in answer.json()["error"]
-        assert served.ask("/v2/models/add_sub/ready").status == 200
-        assert served.ask("/v2/models/add_sub/config").json()["max_batch_size"] == 64
+        response = served.request("/v2/repository/models/add_sub/load", json.dumps({}))
+        assert response.status >= 400
+        assert "max_batch_sise" in response.json()["error"]
+        assert served.request("/v2/models/add_sub/ready").status == 200
+        assert served.request("/v2/models/add_sub/config").json()["max_batch_size"] == 64

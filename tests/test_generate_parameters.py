@@ -1,4 +1,4 @@
-"""What generate does with parameters that a model does not read."""
+"""Generate requests with parameters that a model does not read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Models, Serve, Served, tensors_text
+from tests.conftest import Models, Serve, ServerProcess, tensors_text
 
 ECHO = """
 import numpy as np
@@ -31,7 +31,7 @@ REFUSED = {"error": "unknown parameter 'INN' for model '%s'; did you mean 'IN'?"
 
 @pytest.fixture
 def repository(models: Models) -> Models:
-    """An ONNX model, an ensemble of it, and a Python model that answers with the parameters of its request."""
+    """An ONNX model, an ensemble of it, and a Python model that returns request parameters."""
     models.identity("plain", "FP32", [1], tensors_text("FP32", "1"))
     models.repository.add("joined", ENSEMBLE)
     outputs = tensors_text("FP32", "1").replace(
@@ -41,19 +41,17 @@ def repository(models: Models) -> Models:
     return models
 
 
-def generate(served: Served, model: str, body: str) -> tuple[int, Any]:
-    answer = served.ask(f"/v2/models/{model}/generate", body)
-    return answer.status, answer.json()
+def generate(served: ServerProcess, model: str, body: str) -> tuple[int, Any]:
+    response = served.request(f"/v2/models/{model}/generate", body)
+    return response.status, response.json()
 
 
-def test_a_model_that_reads_no_parameters_refuses_them_and_a_python_model_takes_any(
-    serve: Serve, repository: Models
-) -> None:
+def test_onnx_models_reject_parameters_and_python_models_accept_them(serve: Serve, repository: Models) -> None:
     with serve(f"--model-repository={repository.path}") as served:
         for model in ("plain", "joined"):
             assert generate(served, model, '{"IN": 4, "id": "7"}')[1]["OUT"] == 4
-            status, answer = generate(served, model, '{"IN": 4, "parameters": {"INN": 5}}')
-            assert (status, answer["error"]) == (400, REFUSED["error"] % model)
+            status, response = generate(served, model, '{"IN": 4, "parameters": {"INN": 5}}')
+            assert (status, response["error"]) == (400, REFUSED["error"] % model)
         assert generate(served, "reads_any", '{"IN": 4, "INN": 5}')[1]["OUT"] == '{"INN":5}'
 
 

@@ -1,4 +1,4 @@
-"""Streams of server-sent events whose clients read at different speeds, from a Python model and from an ensemble that stands on it."""
+"""Streams of server-sent events with slow and fast readers, from a Python model and an ensemble."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import TIMEOUT_S, Models, Serve, Served
+from tests.conftest import TIMEOUT_S, Models, Serve, ServerProcess
 
 PAD_BYTES = 4096
-# What a client that does not read leaves under way at most, in answers: those that wait in the server, and what the transport and
-# sockets hold. It is half of this mostly; more where the threads of a busy machine hear late that nobody reads.
-UNDER_WAY = 4000
+# The most responses in flight for a client that does not read: queued in the server, and
+# in transport and sockets. Usually it is half of this, and more on a busy machine.
+MAX_IN_FLIGHT = 4000
 CONFIG = """
     backend: "python" model_transaction_policy { decoupled: true }
     input { name: "COUNT" data_type: TYPE_INT64 dims: 1 }
@@ -43,14 +43,14 @@ class TritonPythonModel:
     def pour(self, request):
         sender, name = request.get_response_sender(), request.request_id()
         count, given = int(request.inputs()[0].as_numpy()[0]), 0
-        with (self.folder / name).open("w") as told:
+        with (self.folder / name).open("w") as progress:
             while given != count and not sender.is_cancelled():
                 index = pb_utils.Tensor("INDEX", np.array([given], np.int64))
                 sender.send(pb_utils.InferenceResponse([index, self.pad]))
                 given += 1
-                told.seek(0)
-                told.write(str(given))
-                told.flush()
+                progress.seek(0)
+                progress.write(str(given))
+                progress.flush()
         sender.send(flags=FINAL)
         (self.folder / name).rename(self.folder / f"{name} ended")
 """
@@ -72,7 +72,7 @@ ENSEMBLE_CONFIG = """
     output [ { name: "INDEX" data_type: TYPE_INT64 dims: 1 }, { name: "PAD" data_type: TYPE_STRING dims: 1 } ]
     ensemble_scheduling {
       step {
-        model_name: "pouring" model_version: -1 input_map { key: "COUNT" value: "COUNT" }
+        model_name: "streaming" model_version: -1 input_map { key: "COUNT" value: "COUNT" }
         output_map { key: "INDEX" value: "poured" } output_map { key: "PAD" value: "PAD" }
       }
       step {
@@ -84,31 +84,31 @@ ENSEMBLE_CONFIG = """
 
 
 @pytest.fixture
-def told(tmp_path: Path) -> Path:
-    """Where the model tells of each request how often it answered; "<id> ended" at last."""
-    folder = tmp_path / "told"
+def progress(tmp_path: Path) -> Path:
+    """A folder where the model writes the number of responses of each request, and "<id> ended"."""
+    folder = tmp_path / "progress"
     folder.mkdir()
     return folder
 
 
 @pytest.fixture
-def pouring(serve: Serve, models: Models, told: Path) -> Iterator[Served]:
-    parameters = f'parameters {{ key: "folder" value: {{ string_value: "{told}" }} }}'
-    models.repository.add("pouring", CONFIG + parameters, {1: {"model.py": MODEL}})
+def streaming(serve: Serve, models: Models, progress: Path) -> Iterator[ServerProcess]:
+    parameters = f'parameters {{ key: "folder" value: {{ string_value: "{progress}" }} }}'
+    models.repository.add("streaming", CONFIG + parameters, {1: {"model.py": MODEL}})
     models.repository.add("echo", ECHO_CONFIG, {1: {"model.py": ECHO}})
-    models.repository.add("poured_on", ENSEMBLE_CONFIG, {1: {}})
+    models.repository.add("forwarded", ENSEMBLE_CONFIG, {1: {}})
     with serve(f"--model-repository={models.path}", "--exit-timeout-secs=2") as served:
         yield served
 
 
-@pytest.fixture(params=["pouring", "poured_on"])
+@pytest.fixture(params=["streaming", "forwarded"])
 def model(request: pytest.FixtureRequest) -> str:
-    """The model itself, and the ensemble that hands each of its answers through another one."""
+    """The model itself, and the ensemble that passes each response through another model."""
     return str(request.param)
 
 
-def ask(served: Served, model: str, count: int, name: str) -> socket.socket:
-    """Ask for a stream and read nothing of it yet."""
+def open_stream(served: ServerProcess, model: str, count: int, name: str) -> socket.socket:
+    """Start a stream without reading from it."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     connection.settimeout(TIMEOUT_S)
@@ -119,34 +119,38 @@ def ask(served: Served, model: str, count: int, name: str) -> socket.socket:
     return connection
 
 
-def test_who_reads_gets_everything_beside_those_who_do_not(pouring: Served, model: str, told: Path) -> None:
+def test_a_reading_client_gets_everything_while_others_do_not_read(
+    streaming: ServerProcess, model: str, progress: Path
+) -> None:
     with ExitStack() as stack:
         for number in range(3):
-            stack.enter_context(ask(pouring, model, -1, f"slow {number}"))
-        pouring.wait(lambda: len(list(told.iterdir())) == 3, "the model began to answer all three")
+            stack.enter_context(open_stream(streaming, model, -1, f"slow {number}"))
+        streaming.wait(lambda: len(list(progress.iterdir())) == 3, "the model began to answer all three")
 
-        fast = stack.enter_context(ask(pouring, model, 2 * UNDER_WAY, "fast"))
-        answer = http.client.HTTPResponse(fast)
-        answer.begin()
-        indices = [json.loads(line[6:])["INDEX"] for line in answer if line != b"\n"]
-        assert indices == list(range(2 * UNDER_WAY))
-        given = [int((told / f"slow {number}").read_text() or 0) for number in range(3)]
-        assert max(given) < UNDER_WAY
-    pouring.wait(lambda: len(list(told.glob("* ended"))) == 4, "the model stopped when its clients had left")
+        fast = stack.enter_context(open_stream(streaming, model, 2 * MAX_IN_FLIGHT, "fast"))
+        response = http.client.HTTPResponse(fast)
+        response.begin()
+        indices = [json.loads(line[6:])["INDEX"] for line in response if line != b"\n"]
+        assert indices == list(range(2 * MAX_IN_FLIGHT))
+        given = [int((progress / f"slow {number}").read_text() or 0) for number in range(3)]
+        assert max(given) < MAX_IN_FLIGHT
+    streaming.wait(lambda: len(list(progress.glob("* ended"))) == 4, "the model stopped when its clients had left")
 
 
-def test_a_slow_reader_gets_every_answer(pouring: Served, model: str) -> None:
-    with closing(ask(pouring, model, UNDER_WAY, "slow")) as connection:
-        pouring.wait(lambda: pouring.ask("/v2/models/pouring/stats").status == 200, "the server goes on")
-        answer = http.client.HTTPResponse(connection)
-        answer.begin()
-        events = answer.read().split(b"\n\n")[:-1]
-    assert [json.loads(event[6:])["INDEX"] for event in events] == list(range(UNDER_WAY))
+def test_a_slow_reader_gets_every_response(streaming: ServerProcess, model: str) -> None:
+    with closing(open_stream(streaming, model, MAX_IN_FLIGHT, "slow")) as connection:
+        streaming.wait(
+            lambda: streaming.request("/v2/models/streaming/stats").status == 200, "the server keeps serving"
+        )
+        response = http.client.HTTPResponse(connection)
+        response.begin()
+        events = response.read().split(b"\n\n")[:-1]
+    assert [json.loads(event[6:])["INDEX"] for event in events] == list(range(MAX_IN_FLIGHT))
     assert all(len(json.loads(event[6:])["PAD"]) == PAD_BYTES for event in events)
 
 
-def test_stopping_the_server_ends_streams_that_nobody_reads(pouring: Served, model: str, told: Path) -> None:
-    with closing(ask(pouring, model, -1, "slow")):
-        pouring.wait((told / "slow").exists, "the model began to answer")
-        pouring.process.terminate()
-        pouring.until_ended()
+def test_shutdown_ends_streams_without_readers(streaming: ServerProcess, model: str, progress: Path) -> None:
+    with closing(open_stream(streaming, model, -1, "slow")):
+        streaming.wait((progress / "slow").exists, "the model began to answer")
+        streaming.process.terminate()
+        streaming.wait_until_exit()

@@ -1,4 +1,4 @@
-"""Models that are replaced while clients of both protocols ask them: nothing fails, and no old version answers after a switch."""
+"""Reloads under load: no request fails, and no old version responds after a switch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import tritonclient.grpc
 import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
-from tests.conftest import TIMEOUT_S, Models, Served, tensors_text
-from tests.generations import Generations, ask, asked, load, load_of, until_asked
+from tests.conftest import TIMEOUT_S, Models, ServerProcess, tensors_text
+from tests.generations import Generations, continuous_requests, infer_generation, load, load_of, wait_for_responses
 from tests.test_shutdown import answered_503
 
 EXPLICIT = ("--model-control-mode=explicit", "--load-model=*")
@@ -31,75 +31,84 @@ ensemble_scheduling { step { model_name: "m" model_version: -1
 """
 
 
-def state(served: Served, version: str = "1") -> str:
+def state(served: ServerProcess, version: str = "1") -> str:
     """Return the state and reason of a version in the index."""
-    lines = served.ask("/v2/repository/index", b"").json()
+    lines = served.request("/v2/repository/index", b"").json()
     return next(f"{each['state']} {each.get('reason', '')}" for each in lines if each.get("version") == version).strip()
 
 
 @BACKENDS
-def test_no_request_fails_and_none_is_answered_by_what_was_replaced(
+def test_reloads_fail_no_request_and_return_no_old_version(
     serve: Any, models: Models, backend: str, times: int
 ) -> None:
     model = Generations(models.path, backend)
-    with serve(f"--model-repository={models.path}", *EXPLICIT) as served, asked(served, each=2) as (askers, switches):
+    with (
+        serve(f"--model-repository={models.path}", *EXPLICIT) as served,
+        continuous_requests(served, each=2) as (loops, expected),
+    ):
         for number in range(times):
             generation = model.write()
             load(served, PROTOCOLS[number % 2])
-            switches.newest = generation
-            until_asked(served, askers)
-            assert {asker.answers[-1] for asker in askers} == {generation}
+            expected.newest = generation
+            wait_for_responses(served, loops)
+            assert {loop.responses[-1] for loop in loops} == {generation}
         assert served.log.count(f"successfully unloaded '{model.name}'") <= times
 
 
-def test_neither_does_any_where_polls_replace_it(serve: Any, models: Models, tmp_path: Path) -> None:
+def test_polled_reloads_fail_no_request_and_return_no_old_version(serve: Any, models: Models, tmp_path: Path) -> None:
     model = Generations(models.path)
     settings = tmp_path / "server.yaml"
     settings.write_text("control: {mode: poll, interval_s: 0.05}\n")
-    with serve(f"--model-repository={models.path}", f"--config={settings}") as served, asked(served) as (askers, _):
+    with (
+        serve(f"--model-repository={models.path}", f"--config={settings}") as served,
+        continuous_requests(served) as (loops, _),
+    ):
         for _ in range(5):
             generation = model.write()
             served.wait(
-                lambda generation=generation: all(asker.wrong or asker.answers[-1] == generation for asker in askers),
+                lambda generation=generation: all(loop.wrong or loop.responses[-1] == generation for loop in loops),
                 "the next generation answers",
             )
 
 
-def test_an_ensemble_follows_the_model_that_it_stands_on_and_loses_nothing(serve: Any, models: Models) -> None:
+def test_an_ensemble_uses_the_reloaded_member_and_fails_no_request(serve: Any, models: Models) -> None:
     model = Generations(models.path)
     models.repository.add("top", ON_TOP, {1: {}})
     with (
         serve(f"--model-repository={models.path}", *EXPLICIT) as served,
-        asked(served, "top") as (askers, switches),
-        asked(served) as (others, other_switches),
+        continuous_requests(served, "top") as (loops, expected),
+        continuous_requests(served) as (other_loops, other_expected),
     ):
         for number in range(10):
             generation = model.write()
             load(served, PROTOCOLS[number % 2])
-            switches.newest = other_switches.newest = generation
-            until_asked(served, [*askers, *others])
+            expected.newest = other_expected.newest = generation
+            wait_for_responses(served, [*loops, *other_loops])
 
 
-def test_a_reload_that_fails_is_not_noticed_by_anybody_else(serve: Any, models: Models) -> None:
+def test_a_failed_reload_does_not_affect_clients(serve: Any, models: Models) -> None:
     model = Generations(models.path)
-    with serve(f"--model-repository={models.path}", *EXPLICIT) as served, asked(served) as (askers, switches):
+    with (
+        serve(f"--model-repository={models.path}", *EXPLICIT) as served,
+        continuous_requests(served) as (loops, expected),
+    ):
         for protocol in PROTOCOLS:
             model.write(content=b"no protobuf at all")
             with pytest.raises(InferenceServerException, match="load failed for model 'm'"):
                 load(served, protocol)
-            until_asked(served, askers)
-            assert {asker.answers[-1] for asker in askers} == {switches.newest}
+            wait_for_responses(served, loops)
+            assert {loop.responses[-1] for loop in loops} == {expected.newest}
             generation = model.write()
             load(served, protocol)
-            switches.newest = generation
-            until_asked(served, askers)
+            expected.newest = generation
+            wait_for_responses(served, loops)
 
 
-def test_several_reloads_at_once_all_return_when_the_newest_serves(serve: Any, models: Models) -> None:
+def test_concurrent_reloads_return_when_the_newest_version_serves(serve: Any, models: Models) -> None:
     model = Generations(models.path)
     with (
         serve(f"--model-repository={models.path}", *EXPLICIT) as served,
-        asked(served) as (askers, switches),
+        continuous_requests(served) as (loops, expected),
         ThreadPoolExecutor(4) as pool,
     ):
         for _ in range(5):
@@ -107,24 +116,27 @@ def test_several_reloads_at_once_all_return_when_the_newest_serves(serve: Any, m
             loads = [pool.submit(load, served, PROTOCOLS[number % 2]) for number in range(4)]
             for each in loads:
                 each.result(TIMEOUT_S)
-                switches.newest = generation
-            until_asked(served, askers)
+                expected.newest = generation
+            wait_for_responses(served, loops)
 
 
-def test_a_hit_of_what_was_replaced_is_never_served(serve: Any, models: Models) -> None:
+def test_cached_responses_of_a_replaced_version_are_not_returned(serve: Any, models: Models) -> None:
     model = Generations(models.path, more="response_cache { enable: true }")
     flags = ("--cache-config=local,size=1MiB", *EXPLICIT)
-    with serve(f"--model-repository={models.path}", *flags) as served, asked(served, each=2) as (askers, switches):
+    with (
+        serve(f"--model-repository={models.path}", *flags) as served,
+        continuous_requests(served, each=2) as (loops, expected),
+    ):
         for number in range(20):
             generation = model.write()
             load(served, PROTOCOLS[number % 2])
-            switches.newest = generation
-            until_asked(served, askers)
-        hits = served.ask("/v2/models/m/stats").json()["model_stats"][0]["inference_stats"]["cache_hit"]["count"]
+            expected.newest = generation
+            wait_for_responses(served, loops)
+        hits = served.request("/v2/models/m/stats").json()["model_stats"][0]["inference_stats"]["cache_hit"]["count"]
         assert hits > 0
 
 
-def test_what_executes_is_finished_by_the_old_version_while_the_new_one_serves(
+def test_the_old_version_finishes_its_executions_while_the_new_one_serves(
     serve: Any, models: Models, tmp_path: Path
 ) -> None:
     gate, entered = tmp_path / "gate", tmp_path / "entered"
@@ -132,19 +144,19 @@ def test_what_executes_is_finished_by_the_old_version_while_the_new_one_serves(
     held = f"open({str(entered)!r}, 'w').close()\n        while not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     old = model.write(work=held)
     with serve(f"--model-repository={models.path}", *EXPLICIT) as served, ThreadPoolExecutor(2) as pool:
-        running = [pool.submit(ask, served, protocol) for protocol in PROTOCOLS]
+        running = [pool.submit(infer_generation, served, protocol) for protocol in PROTOCOLS]
         served.wait(entered.exists, "the old version executes")
         new = model.write()
         load(served)
-        assert [ask(served, protocol) for protocol in PROTOCOLS] == [new, new]
+        assert [infer_generation(served, protocol) for protocol in PROTOCOLS] == [new, new]
         assert "successfully unloaded" not in served.log
         gate.touch()
-        # the second one may have waited behind the first, in the old version's queue
+        # the second request may have been queued behind the first, in the old version's queue
         assert [each.result(TIMEOUT_S) for each in running] == [old, old]
-        served.until_logged("successfully unloaded 'm' version 1")
+        served.wait_until_logged("successfully unloaded 'm' version 1")
 
 
-def test_a_server_that_drains_during_a_reload_answers_what_it_took_and_ends(
+def test_a_server_that_drains_during_a_reload_finishes_accepted_requests(
     serve: Any, models: Models, tmp_path: Path
 ) -> None:
     gate, entered, starting = tmp_path / "gate", tmp_path / "entered", tmp_path / "starting"
@@ -152,7 +164,7 @@ def test_a_server_that_drains_during_a_reload_answers_what_it_took_and_ends(
     wait = f"while not os.path.exists({str(gate)!r}): time.sleep(0.01)"
     old = model.write(work=f"open({str(entered)!r}, 'w').close()\n        {wait}")
     with serve(f"--model-repository={models.path}", *EXPLICIT) as served, ThreadPoolExecutor(2) as pool:
-        running = pool.submit(ask, served)
+        running = pool.submit(infer_generation, served)
         served.wait(entered.exists, "the old version executes")
         model.write(begin=f"open({str(starting)!r}, 'w').close()\n        {wait}")
         reload = pool.submit(load, served)
@@ -161,20 +173,18 @@ def test_a_server_that_drains_during_a_reload_answers_what_it_took_and_ends(
         served.wait(lambda: answered_503(served), "it refuses new connections")
         gate.touch()
         assert running.result(TIMEOUT_S) == old
-        # Its client hears of it in any case: it is done in time, or refused.
+        # The client always gets a result: the request finishes in time, or is refused.
         assert isinstance(reload.exception(TIMEOUT_S), InferenceServerException | ConnectionError | None)
-        assert served.until_ended() == 0
+        assert served.wait_until_exit() == 0
         assert "Traceback" not in served.log
 
 
-def test_a_new_worker_that_is_killed_while_it_starts_changes_nothing(
-    serve: Any, models: Models, tmp_path: Path
-) -> None:
+def test_killing_a_starting_worker_keeps_the_old_version(serve: Any, models: Models, tmp_path: Path) -> None:
     gate, number = tmp_path / "gate", tmp_path / "number"
     model = Generations(models.path, "python", more="")
     with (
         serve(f"--model-repository={models.path}", *EXPLICIT) as served,
-        asked(served) as (askers, switches),
+        continuous_requests(served) as (loops, expected),
         ThreadPoolExecutor(1) as pool,
     ):
         model.write(
@@ -187,12 +197,12 @@ def test_a_new_worker_that_is_killed_while_it_starts_changes_nothing(
         error = reload.exception(TIMEOUT_S)
         assert isinstance(error, InferenceServerException)
         assert "load failed for model 'm'" in error.message()
-        until_asked(served, askers)
+        wait_for_responses(served, loops)
         gate.touch()
         generation = model.write()
         load(served)
-        switches.newest = generation
-        until_asked(served, askers)
+        expected.newest = generation
+        wait_for_responses(served, loops)
 
 
 STREAMING = """
@@ -210,7 +220,7 @@ class TritonPythonModel:
 """
 
 
-def test_a_client_that_reads_slowly_gets_all_of_the_old_version(serve: Any, models: Models) -> None:
+def test_a_slow_reader_gets_all_responses_of_the_old_version(serve: Any, models: Models) -> None:
     count = 64
 
     def write(generation: int) -> None:
@@ -222,10 +232,10 @@ def test_a_client_that_reads_slowly_gets_all_of_the_old_version(serve: Any, mode
 
     write(1)
     with serve(f"--model-repository={models.path}", *EXPLICIT) as served:
-        reads, answers = threading.Event(), queue.SimpleQueue[Any]()
+        reads, responses = threading.Event(), queue.SimpleQueue[Any]()
 
         def taken(result: Any, error: Any) -> None:
-            answers.put(error or result.as_numpy("OUT"))
+            responses.put(error or result.as_numpy("OUT"))
             assert reads.wait(TIMEOUT_S)
 
         with tritonclient.grpc.InferenceServerClient(served.grpc) as client:
@@ -233,16 +243,16 @@ def test_a_client_that_reads_slowly_gets_all_of_the_old_version(serve: Any, mode
             given.set_data_from_numpy(np.ones(1, np.float32))
             client.start_stream(taken)
             client.async_stream_infer("m", [given])
-            found = [answers.get(timeout=TIMEOUT_S)]
+            found = [responses.get(timeout=TIMEOUT_S)]
             write(2)
             load(served)
             assert "successfully unloaded" not in served.log
             reads.set()
-            found += [answers.get(timeout=TIMEOUT_S) for _ in range(count - 1)]
+            found += [responses.get(timeout=TIMEOUT_S) for _ in range(count - 1)]
             assert {float(values.min()) for values in found} == {float(values.max()) for values in found} == {1.0}
-            served.until_logged("successfully unloaded 'm' version 1")
+            served.wait_until_logged("successfully unloaded 'm' version 1")
             client.async_stream_infer("m", [given])
-            assert [answers.get(timeout=TIMEOUT_S)[0] for _ in range(count)] == [2.0] * count
+            assert [responses.get(timeout=TIMEOUT_S)[0] for _ in range(count)] == [2.0] * count
             client.stop_stream()
 
 
@@ -273,7 +283,7 @@ sequence_batching {{ max_sequence_idle_microseconds: 60000000 direct {{ }}
 
 
 @pytest.mark.parametrize("module", PROTOCOLS, ids=["http", "grpc"])
-def test_a_sequence_that_lives_at_the_switch_is_told_to_begin_anew_and_then_has_the_new_version(
+def test_a_sequence_live_at_a_reload_must_restart_and_uses_the_new_version(
     serve: Any, models: Models, module: Any
 ) -> None:
     def write(generation: int) -> None:
@@ -281,39 +291,39 @@ def test_a_sequence_that_lives_at_the_switch_is_told_to_begin_anew_and_then_has_
 
     write(1)
     with serve(f"--model-repository={models.path}", *EXPLICIT) as served:
-        assert ask(served, module, sequence_id=7, sequence_start=True) == 1001
-        assert ask(served, module, sequence_id=7) == 1002
+        assert infer_generation(served, module, sequence_id=7, sequence_start=True) == 1001
+        assert infer_generation(served, module, sequence_id=7) == 1002
         write(2)
         load(served, module)
         with pytest.raises(InferenceServerException, match="must specify the START flag"):
-            ask(served, module, sequence_id=7)
-        assert ask(served, module, sequence_id=7, sequence_start=True) == 2001
-        assert ask(served, module, sequence_id=7, sequence_end=True) == 2002
+            infer_generation(served, module, sequence_id=7)
+        assert infer_generation(served, module, sequence_id=7, sequence_start=True) == 2001
+        assert infer_generation(served, module, sequence_id=7, sequence_end=True) == 2002
 
 
 @pytest.mark.parametrize("module", PROTOCOLS, ids=["http", "grpc"])
-def test_single_versions_come_and_go_while_the_others_serve(serve: Any, models: Models, module: Any) -> None:
+def test_single_versions_load_and_unload_while_others_serve(serve: Any, models: Models, module: Any) -> None:
     model = Generations(models.path, more="version_policy { specific { versions: [1, 2] } }")
     second, third = model.write(2), model.write(3)
     with serve(f"--model-repository={models.path}", *EXPLICIT) as served:
-        assert ask(served, module) == second
+        assert infer_generation(served, module) == second
         load_of(served, "load", module, "3")
-        assert (ask(served, module), ask(served, module, version="1")) == (third, 0)
+        assert (infer_generation(served, module), infer_generation(served, module, version="1")) == (third, 0)
         load_of(served, "unload", module, "1,2")
-        served.until_logged("successfully unloaded 'm' version 1")
-        assert ask(served, module) == third
+        served.wait_until_logged("successfully unloaded 'm' version 1")
+        assert infer_generation(served, module) == third
         served.wait(lambda: state(served, "1") == state(served, "2") == "UNAVAILABLE unloaded", "the index says it")
         with pytest.raises(InferenceServerException, match="'m' version 1 is not at ready state"):
-            ask(served, module, version="1")
-        assert served.ask("/v2/health/ready").status == 200
+            infer_generation(served, module, version="1")
+        assert served.request("/v2/health/ready").status == 200
         assert served.log.count('loading: m:3"') == 1
         load(served, module)
-        assert [ask(served, module, version=version) for version in ("", "1", "2")] == [second, 0, second]
+        assert [infer_generation(served, module, version=version) for version in ("", "1", "2")] == [second, 0, second]
         assert state(served, "1") == state(served, "2") == "READY"
 
 
 @pytest.mark.parametrize("module", PROTOCOLS, ids=["http", "grpc"])
-def test_versions_that_are_none_are_refused(serve: Any, models: Models, module: Any) -> None:
+def test_invalid_versions_are_rejected(serve: Any, models: Models, module: Any) -> None:
     Generations(models.path)
     with serve(f"--model-repository={models.path}", *EXPLICIT) as served:
         for action in ("load", "unload"):
@@ -321,16 +331,19 @@ def test_versions_that_are_none_are_refused(serve: Any, models: Models, module: 
                 load_of(served, action, module, "newest")
         with pytest.raises(Exception, match="model 'm' has no version 9 in its folder"):
             load_of(served, "load", module, "9")
-        assert ask(served, module) == 0
+        assert infer_generation(served, module) == 0
 
 
-def test_a_version_more_leaves_the_others_alone(serve: Any, models: Models) -> None:
+def test_an_added_version_does_not_affect_the_others(serve: Any, models: Models) -> None:
     model = Generations(models.path, "python", more="version_policy { all {} }")
-    with serve(f"--model-repository={models.path}", *EXPLICIT) as served, asked(served) as (askers, switches):
+    with (
+        serve(f"--model-repository={models.path}", *EXPLICIT) as served,
+        continuous_requests(served) as (loops, expected),
+    ):
         for version in (2, 3):
             generation = model.write(version)
             load(served)
-            switches.newest = generation
-            until_asked(served, askers)
+            expected.newest = generation
+            wait_for_responses(served, loops)
         assert [served.log.count(f'loading: m:{version}"') for version in (1, 2, 3)] == [1, 1, 1]
         assert "successfully unloaded" not in served.log

@@ -1,4 +1,4 @@
-"""The installer and the release of this checkout: which distributions they choose, and what the wheels say."""
+"""The installer and the release of this checkout: selected distributions and wheel metadata."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def test_extras_are_kept() -> None:
 def test_an_unknown_name_is_refused_with_a_suggestion(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         install.main([name])
-    assert re.search(r"no plugin '.*', (did you mean 'traffic'|there are: api_keys, )", capsys.readouterr().err)
+    assert re.search(r"no plugin '.*', (did you mean 'traffic'|available: api_keys, )", capsys.readouterr().err)
 
 
-def test_no_two_distributions_have_the_same_short_name() -> None:
+def test_short_names_of_distributions_are_unique() -> None:
     names = [each.short_name for each in ALL.values()]
     assert sorted(set(names)) == sorted(names)
 
 
-def test_the_siblings_of_a_plugin_come_with_it() -> None:
+def test_required_sibling_packages_are_installed_with_a_plugin() -> None:
     names = {each.name for each in distributions.with_siblings([ALL["tritonpy-frontend-h2"]], ALL)}
     assert {"tritonpy", "tritonpy-protos", "tritonpy-frontend-h2", "tritonpy-frontend-grpc"} <= names
     assert "tritonpy-backend-onnx" not in names
 
 
 def installed(distribution: Any, **changes: Any) -> dict[str, Any]:
-    """Return what an up-to-date environment says of `distribution`, with `changes`."""
+    """Return the metadata of an up-to-date installation of `distribution`, with `changes`."""
     folder = {"url": distribution.folder.as_uri(), "dir_info": {}}
     found = {"version": distribution.version, "by_folder": False, "origin": folder, "time": time.time() + 60}
     return found | changes
@@ -71,14 +71,14 @@ def installed(distribution: Any, **changes: Any) -> dict[str, Any]:
     ],
     ids=["version", "siblings by folder", "from an index", "another checkout", "older than its source"],
 )
-def test_what_differs_from_the_checkout_is_built_again(changes: dict[str, Any]) -> None:
+def test_distributions_that_differ_from_the_checkout_are_rebuilt(changes: dict[str, Any]) -> None:
     onnx = ALL["tritonpy-backend-onnx"]
     assert not install.is_stale(onnx, installed(onnx))
     assert install.is_stale(onnx, installed(onnx, **changes))
     assert install.is_stale(onnx, None)
 
 
-def test_an_editable_installation_is_built_again_only_for_its_pyproject(tmp_path: Path) -> None:
+def test_an_editable_installation_is_rebuilt_only_when_its_pyproject_changes(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "module.py").touch()
     os.utime(tmp_path / "pyproject.toml", (100, 100))
@@ -114,7 +114,7 @@ def metadata(*requirements: str, **fields: str) -> Message:
 @pytest.mark.parametrize(
     ("requirement", "says"),
     [
-        ("tritonpy-protos @ file:///somewhere/protos", "refers to a place"),
+        ("tritonpy-protos @ file:///somewhere/protos", "refers to a location"),
         ("tritonpy-protos", "must require tritonpy-protos=="),
         ("tritonpy-protos>=0.1", "must require tritonpy-protos=="),
         ('tritonpy-protos==9.9; extra == "test"', "must require tritonpy-protos=="),
@@ -148,7 +148,7 @@ def test_the_wheels_of_the_core_and_a_plugin_can_be_released(tmp_path: Path) -> 
 
 
 def build_python(folder: Path) -> Path:
-    """Return the interpreter of an empty environment, where the build backend is installed."""
+    """Return the interpreter of an empty environment that has only the build backend."""
     venv.create(folder / "environment", with_pip=True)
     return folder / "environment" / "bin" / "python"
 
@@ -162,11 +162,11 @@ def test_distributions_of_different_versions_are_not_released(tmp_path: Path) ->
         release.build(Path(sys.executable), mixed, tmp_path)
 
 
-def test_the_large_frameworks_that_are_only_resolved_exist() -> None:
+def test_the_frameworks_that_are_only_resolved_exist() -> None:
     assert ALL.keys() >= release.FRAMEWORKS
 
 
-def test_an_environment_without_pip_gets_it(tmp_path: Path) -> None:
+def test_pip_is_installed_into_an_environment_without_it(tmp_path: Path) -> None:
     venv.create(tmp_path, with_pip=False)
     python = tmp_path / "bin" / "python"
     install._ensure_pip(python)

@@ -1,4 +1,4 @@
-"""Instances as their users have them: limits that hold while processes die, updates with live sequences, and processor cores."""
+"""Instances: resource limits while processes die, updates with live sequences, and processor cores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.test_failures import failed_start
 from tritonpy import InferRequest, SequenceInfo, Tensor
-from tritonpy.testing import ModelRepository, RunningServer, Witness, running_server
+from tritonpy.testing import ModelRepository, RecordingSink, RunningServer, running_server
 
 MODEL = """
 import json
@@ -61,29 +61,29 @@ NEEDS_R = 'instance_group { count: %d kind: KIND_CPU rate_limiter { resources { 
 CORE = min(os.sched_getaffinity(0))
 
 
-class Talk:
-    """Asks the models of a server, one witness for all."""
+class InstanceClient:
+    """Sends requests to the models of a server; all share one recording sink."""
 
     def __init__(self, server: RunningServer) -> None:
         self.engine = server.engine
-        self.witness = Witness()
+        self.recorder = RecordingSink()
 
-    def ask(self, model: str, value: int = 1, batched: bool = False, **fields: Any) -> InferRequest:
+    def infer(self, model: str, value: int = 1, batched: bool = False, **fields: Any) -> InferRequest:
         array = np.array([[value]] if batched else [value], np.int32)
-        request = InferRequest(model, {"IN": Tensor.from_numpy("IN", array)}, self.witness.sink, **fields)
+        request = InferRequest(model, {"IN": Tensor.from_numpy("IN", array)}, self.recorder.sink, **fields)
         self.engine.infer(request)
         return request
 
-    def told(self, request: InferRequest) -> dict[str, Any]:
-        ((answer,),) = self.witness.wait(request)
-        if answer.error is not None:
-            raise answer.error
-        said: dict[str, Any] = json.loads(answer.outputs[0].numpy().ravel()[0])
-        return said
+    def result(self, request: InferRequest) -> dict[str, Any]:
+        ((response,),) = self.recorder.wait(request)
+        if response.error is not None:
+            raise response.error
+        state: dict[str, Any] = json.loads(response.outputs[0].numpy().ravel()[0])
+        return state
 
     def sequence(self, number: int, value: int, start: bool = False, end: bool = False) -> dict[str, Any]:
-        request = self.ask("m", value, batched=True, sequence=SequenceInfo(number, start, end))
-        return self.told(request)
+        request = self.infer("m", value, batched=True, sequence=SequenceInfo(number, start, end))
+        return self.result(request)
 
 
 def add(repository: ModelRepository, name: str, more: str, batch: int = 0) -> None:
@@ -92,20 +92,20 @@ def add(repository: ModelRepository, name: str, more: str, batch: int = 0) -> No
 
 
 def configure(repository: ModelRepository, name: str, more: str, batch: int = 0) -> None:
-    """Write the configuration alone: what serves needs no reload."""
+    """Write only the configuration; serving models are not reloaded."""
     repository.add(name, CONFIG % (batch, more), versions={})
 
 
 @contextmanager
-def serving(repository: ModelRepository, **settings: Any) -> Iterator[Talk]:
+def serving(repository: ModelRepository, **settings: Any) -> Iterator[InstanceClient]:
     silent = {"http": False, "grpc": False, "metrics": False}
     settings = {"control": {"mode": "explicit", "load": ["*"]}, "frontends": silent} | settings
     with running_server({"repositories": [{"url": str(repository.path)}], **settings}) as server:
-        yield Talk(server)
+        yield InstanceClient(server)
 
 
 def executions(repository: ModelRepository) -> list[tuple[int, int, str]]:
-    """Return begin and end of what was executed to its end, and where, by the times of the machine."""
+    """Return begin and end of each completed execution, by the machine's clock, and its model."""
     lines = (repository.path.parent / "diary").read_text().splitlines()
     return sorted((int(begin), int(end), name) for begin, end, name in (line.split() for line in lines))
 
@@ -115,92 +115,92 @@ def repository(tmp_path: Path) -> ModelRepository:
     return ModelRepository(tmp_path / "models")
 
 
-def test_models_that_share_a_resource_never_overlap_though_one_is_killed_while_it_has_it(
+def test_models_with_a_shared_resource_never_overlap_when_a_holder_is_killed(
     repository: ModelRepository,
 ) -> None:
     add(repository, "a", NEEDS_R % (2, 1))
     add(repository, "b", NEEDS_R % (1, 2))
-    with serving(repository, rate_limit={"mode": "execution_count"}) as talk:
-        requests = [talk.ask(name) for _ in range(8) for name in ("a", "b")]
-        dying = talk.ask("a", -9)
-        requests += [talk.ask(name) for _ in range(8) for name in ("a", "b")]
-        ((died,),) = talk.witness.wait(dying)
+    with serving(repository, rate_limit={"mode": "execution_count"}) as client:
+        requests = [client.infer(name) for _ in range(8) for name in ("a", "b")]
+        dying = client.infer("a", -9)
+        requests += [client.infer(name) for _ in range(8) for name in ("a", "b")]
+        ((died,),) = client.recorder.wait(dying)
         assert died.error is not None
         assert "SIGKILL" in died.error.message
         for request in requests:
-            talk.told(request)
-        talk.witness.check(dying, *requests)
+            client.result(request)
+        client.recorder.check(dying, *requests)
     done = executions(repository)
     assert len(done) == len(requests)
     assert all(end <= begin for (_, end, _), (begin, _, _) in pairwise(done))
 
 
-def test_turns_follow_the_priorities_of_models_that_always_have_work(repository: ModelRepository) -> None:
+def test_resource_grants_follow_model_priorities(repository: ModelRepository) -> None:
     add(repository, "often", NEEDS_R % (1, 1))
     add(repository, "seldom", NEEDS_R % (1, 3))
-    with serving(repository, rate_limit={"mode": "execution_count"}) as talk:
-        holding = talk.ask("often", -8)  # until all of them wait
-        requests = [talk.ask(name) for name in ("often", "seldom") for _ in range(60)]
+    with serving(repository, rate_limit={"mode": "execution_count"}) as client:
+        holding = client.infer("often", -8)  # until all requests are queued
+        requests = [client.infer(name) for name in ("often", "seldom") for _ in range(60)]
         (repository.path.parent / "diary.go").touch()
         for request in [holding, *requests]:
-            talk.told(request)
+            client.result(request)
     names = [name.rpartition("_")[0] for _, _, name in executions(repository)]
     last = max(number for number, name in enumerate(names) if name.startswith("often"))
     share = sum(name.startswith("seldom") for name in names[: last + 1])
     assert abs(share - 20) <= 3
 
 
-def test_live_sequences_stay_with_their_instances_when_those_are_to_go(repository: ModelRepository) -> None:
+def test_live_sequences_finish_on_removed_instances(repository: ModelRepository) -> None:
     sequences = (
         "sequence_batching { max_sequence_idle_microseconds: 60000000 } instance_group { count: 2 kind: KIND_CPU %s }"
     )
     add(repository, "m", sequences % "", batch=1)
-    with serving(repository) as talk:
-        before = {number: talk.sequence(number, 10 * number, start=True) for number in (1, 2)}
-        assert len({said["pid"] for said in before.values()}) == 2
+    with serving(repository) as client:
+        before = {number: client.sequence(number, 10 * number, start=True) for number in (1, 2)}
+        assert len({state["pid"] for state in before.values()}) == 2
         configure(repository, "m", sequences % 'host_policy: "other"', batch=1)
-        talk.engine.load_model("m")
-        fresh = talk.sequence(3, 5, start=True)
+        client.engine.load_model("m")
+        fresh = client.sequence(3, 5, start=True)
         assert fresh["total"] == 5
-        assert fresh["pid"] not in {said["pid"] for said in before.values()}
+        assert fresh["pid"] not in {state["pid"] for state in before.values()}
         for number in (1, 2):
-            said = talk.sequence(number, 1)
-            assert (said["pid"], said["total"]) == (before[number]["pid"], 10 * number + 1)
-            assert talk.sequence(number, 1, end=True)["total"] == 10 * number + 2
-        for said in before.values():
-            _wait_for_end(said["pid"])
-        assert talk.sequence(3, 1, end=True)["pid"] == fresh["pid"]
-        assert talk.sequence(1, 7, start=True, end=True)["pid"] not in {said["pid"] for said in before.values()}
+            state = client.sequence(number, 1)
+            assert (state["pid"], state["total"]) == (before[number]["pid"], 10 * number + 1)
+            assert client.sequence(number, 1, end=True)["total"] == 10 * number + 2
+        for state in before.values():
+            _wait_for_end(state["pid"])
+        assert client.sequence(3, 1, end=True)["pid"] == fresh["pid"]
+        assert client.sequence(1, 7, start=True, end=True)["pid"] not in {state["pid"] for state in before.values()}
 
 
 @pytest.mark.parametrize("count", [1, 2], ids=["the template itself", "forked"])
-def test_python_models_run_on_the_cores_of_their_policy(repository: ModelRepository, count: int) -> None:
+def test_python_models_run_on_the_configured_cores(repository: ModelRepository, count: int) -> None:
     add(repository, "bound", f'instance_group {{ count: {count} kind: KIND_CPU host_policy: "one" }}')
     add(repository, "free", f"instance_group {{ count: {count} kind: KIND_MODEL }}")
-    with serving(repository, host_policies={"one": {"cpu_cores": f"{CORE}-{CORE}"}}) as talk:
-        assert all(talk.told(talk.ask("bound"))["cores"] == [[CORE]] for _ in range(4))
-        assert talk.told(talk.ask("free"))["cores"] == [sorted(os.sched_getaffinity(0))]
+    with serving(repository, host_policies={"one": {"cpu_cores": f"{CORE}-{CORE}"}}) as client:
+        assert all(client.result(client.infer("bound"))["cores"] == [[CORE]] for _ in range(4))
+        assert client.result(client.infer("free"))["cores"] == [sorted(os.sched_getaffinity(0))]
 
 
-def test_an_added_instance_follows_the_policy_too(repository: ModelRepository) -> None:
+def test_an_added_instance_runs_on_the_configured_cores(repository: ModelRepository) -> None:
     groups = "instance_group { count: %d kind: KIND_CPU }"
     add(repository, "m", groups % 1)
-    with serving(repository, host_policies={"cpu": {"cpu_cores": str(CORE)}}) as talk:
+    with serving(repository, host_policies={"cpu": {"cpu_cores": str(CORE)}}) as client:
         configure(repository, "m", groups % 3)
-        talk.engine.load_model("m")
-        found = [talk.told(request) for request in [talk.ask("m") for _ in range(12)]]
-        assert len({said["pid"] for said in found}) > 1
-        assert all(said["cores"] == [[CORE]] for said in found)
+        client.engine.load_model("m")
+        found = [client.result(request) for request in [client.infer("m") for _ in range(12)]]
+        assert len({state["pid"] for state in found}) > 1
+        assert all(state["cores"] == [[CORE]] for state in found)
 
 
-def test_cores_that_the_machine_does_not_have_are_a_start_up_error(serve: Any, repository: ModelRepository) -> None:
+def test_missing_cores_are_a_startup_error(serve: Any, repository: ModelRepository) -> None:
     printed = failed_start(serve, f"--model-repository={repository.path}", "--host-policy=cpu,cpu-cores=1000-1001")
-    assert "--host-policy: this process may run on the cores " in printed
-    assert "1000-1001 is not among them" in printed
+    assert "--host-policy: this process may run on cores " in printed
+    assert "which do not include 1000-1001" in printed
 
 
 def _wait_for_end(pid: int) -> None:
-    """Return when the process is gone. Raises AssertionError where it stays."""
+    """Wait until the process ends. Raises AssertionError if it does not."""
     try:
         process = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""What clients and operators see of memory and devices, over the wire and on the command line."""
+"""Memory and devices as clients and operators see them: over the wire and on the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import Serve, Served
+from tests.conftest import Serve, ServerProcess
 from tests.test_failures import failed_start
 from tritonpy.devices import visible_gpus
 from tritonpy.testing import ModelRepository
@@ -47,8 +47,8 @@ FLAGS = (
 
 
 @pytest.fixture(scope="module")
-def hoarding(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server of Python models that have 50 MiB per instance, and what a request says."""
+def memory_server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server of Python models that allocate 50 MiB per instance, and more on request."""
     repository = ModelRepository(tmp_path_factory.mktemp("hoarders"))
     for name, count in (("one", 1), ("two", 2)):
         repository.add(name, CONFIG % count, versions={1: {"model.py": HOARDER}})
@@ -58,18 +58,18 @@ def hoarding(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield server
 
 
-def usage(server: Served, model: str) -> list[dict[str, Any]]:
-    (statistics,) = server.ask(f"/v2/models/{model}/stats").json()["model_stats"]
+def usage(server: ServerProcess, model: str) -> list[dict[str, Any]]:
+    (statistics,) = server.request(f"/v2/models/{model}/stats").json()["model_stats"]
     return list(statistics["memory_usage"])
 
 
-def on_host(server: Served, model: str) -> int:
+def on_host(server: ServerProcess, model: str) -> int:
     (only,) = usage(server, model)
     assert (only["type"], only["id"]) == ("CPU", 0)
     return int(only["byte_size"])
 
 
-def metrics(server: Served) -> dict[str, float]:
+def metrics(server: ServerProcess) -> dict[str, float]:
     connection = http.client.HTTPConnection("127.0.0.1", server.ports["metrics"], timeout=60)
     connection.request("GET", "/metrics")
     lines = connection.getresponse().read().decode().splitlines()
@@ -79,40 +79,40 @@ def metrics(server: Served) -> dict[str, float]:
     }
 
 
-def test_a_python_model_is_what_is_resident_of_its_processes(hoarding: Served) -> None:
-    one, two = on_host(hoarding, "one"), on_host(hoarding, "two")
+def test_a_python_model_reports_the_resident_memory_of_its_processes(memory_server: ServerProcess) -> None:
+    one, two = on_host(memory_server, "one"), on_host(memory_server, "two")
     assert 50 * MIB < one < 150 * MIB
     assert 100 * MIB < two < 250 * MIB
 
 
-def test_it_follows_what_the_model_comes_to_hold(hoarding: Served) -> None:
-    before = on_host(hoarding, "one")
+def test_reported_memory_follows_allocations_of_the_model(memory_server: ServerProcess) -> None:
+    before = on_host(memory_server, "one")
     body = {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [150]}]}
-    assert hoarding.ask("/v2/models/one/infer", json.dumps(body)).status == 200
-    hoarding.wait(lambda: on_host(hoarding, "one") > before + 80 * MIB, "the model grows")
+    assert memory_server.request("/v2/models/one/infer", json.dumps(body)).status == 200
+    memory_server.wait(lambda: on_host(memory_server, "one") > before + 80 * MIB, "the model grows")
 
 
-def test_it_is_the_same_over_grpc_and_in_the_metrics(hoarding: Served) -> None:
+def test_reported_memory_is_the_same_over_grpc_and_in_the_metrics(memory_server: ServerProcess) -> None:
     import tritonclient.grpc
 
-    with tritonclient.grpc.InferenceServerClient(hoarding.grpc) as client:
+    with tritonclient.grpc.InferenceServerClient(memory_server.grpc) as client:
         (statistics,) = client.get_inference_statistics("two").model_stats
-    (told,) = statistics.memory_usage
-    assert (told.type, told.id) == ("CPU", 0)
-    shown = metrics(hoarding)['nv_model_memory_bytes{device="0",kind="CPU",model="two",version="1"}']
-    assert np.isclose(told.byte_size, on_host(hoarding, "two"), rtol=0.1)
-    assert np.isclose(shown, told.byte_size, rtol=0.1)
+    (reported,) = statistics.memory_usage
+    assert (reported.type, reported.id) == ("CPU", 0)
+    metric_values = metrics(memory_server)['nv_model_memory_bytes{device="0",kind="CPU",model="two",version="1"}']
+    assert np.isclose(reported.byte_size, on_host(memory_server, "two"), rtol=0.1)
+    assert np.isclose(metric_values, reported.byte_size, rtol=0.1)
 
 
-def test_the_pool_of_pinned_memory_is_as_large_as_its_flag_says(hoarding: Served) -> None:
-    shown = {name: value for name, value in metrics(hoarding).items() if name.startswith("nv_pinned")}
-    assert shown["nv_pinned_memory_pool_total_bytes"] == MIB
-    assert shown["nv_pinned_memory_pool_used_bytes"] == 0
+def test_the_pinned_memory_pool_has_the_configured_size(memory_server: ServerProcess) -> None:
+    metric_values = {name: value for name, value in metrics(memory_server).items() if name.startswith("nv_pinned")}
+    assert metric_values["nv_pinned_memory_pool_total_bytes"] == MIB
+    assert metric_values["nv_pinned_memory_pool_used_bytes"] == 0
 
 
 @pytest.mark.skipif(bool(visible_gpus()), reason="needs a machine without a GPU")
-def test_without_a_gpu_nothing_of_cuda_is_in_the_process(hoarding: Served) -> None:
-    maps = Path(f"/proc/{hoarding.process.pid}/maps").read_text(encoding="utf-8")
+def test_without_a_gpu_the_process_loads_no_cuda_library(memory_server: ServerProcess) -> None:
+    maps = Path(f"/proc/{memory_server.process.pid}/maps").read_text(encoding="utf-8")
     assert not [line for line in maps.splitlines() if "cuda" in line.lower() or "nvidia" in line.lower()]
 
 
@@ -126,7 +126,7 @@ def test_without_a_gpu_nothing_of_cuda_is_in_the_process(hoarding: Served) -> No
         ("--pinned-memory-pool-byte-size=-1", "expected a size"),
     ],
 )
-def test_a_flag_that_makes_no_sense_is_named_with_the_reason(serve: Serve, flag: str, why: str, tmp_path: Path) -> None:
-    said = failed_start(serve, f"--model-repository={tmp_path}", flag)
-    assert flag.partition("=")[0] in said
-    assert why in said
+def test_an_invalid_memory_flag_is_named_with_the_reason(serve: Serve, flag: str, why: str, tmp_path: Path) -> None:
+    output = failed_start(serve, f"--model-repository={tmp_path}", flag)
+    assert flag.partition("=")[0] in output
+    assert why in output

@@ -1,4 +1,4 @@
-"""A memory budget as its users have it: many models, room for few, and traffic over both protocols."""
+"""Memory budgets: many models, capacity for few, and traffic over both protocols."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from tests.conftest import ROOT
 from tritonpy import SERVER_METRICS, Backend, MemoryUsage, ModelContext, hookimpl
 from tritonpy.api.backend import Array
-from tritonpy.repository.lazy.lazy_loading import LazyLoading
+from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
 from tritonpy.testing import ModelRepository, RunningServer, running_server
 
 SIZE = 1 << 20
@@ -37,8 +37,8 @@ output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
 BODY = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]})
 
 
-class Scale:
-    """Weighs what all models of a test hold."""
+class MemoryMeter:
+    """Sums up the memory of all models of a test."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -51,16 +51,16 @@ class Scale:
 
 
 class WeightsPlugin:
-    """A backend that reads its models' weights into memory, and adds their first byte to what it is asked."""
+    """A backend that reads weights into memory and adds their first byte to each input."""
 
-    def __init__(self, scale: Scale) -> None:
+    def __init__(self, meter: MemoryMeter) -> None:
         class Weights(Backend):
             default_filenames = ("weights.bin",)
 
             @classmethod
             def load(cls, model: ModelContext) -> object:
                 weights = np.fromfile(model.path / "weights.bin", np.uint8)
-                scale.add(weights.nbytes)
+                meter.add(weights.nbytes)
                 return weights
 
             def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
@@ -73,7 +73,7 @@ class WeightsPlugin:
 
             @classmethod
             def unload(cls, shared: Any) -> None:
-                scale.add(-shared.nbytes)
+                meter.add(-shared.nbytes)
 
         self._backend = Weights
 
@@ -83,12 +83,14 @@ class WeightsPlugin:
 
 
 @pytest.fixture
-def scale() -> Scale:
-    return Scale()
+def meter() -> MemoryMeter:
+    return MemoryMeter()
 
 
 @contextmanager
-def weighing(repository: ModelRepository, scale: Scale, models: int, **memory: Any) -> Iterator[RunningServer]:
+def measured_server(
+    repository: ModelRepository, meter: MemoryMeter, models: int, **memory: Any
+) -> Iterator[RunningServer]:
     for number in range(models):
         weights = bytes([number]) * SIZE
         repository.add(f"m{number}", CONFIG, {1: {"weights.bin": weights}})
@@ -98,32 +100,32 @@ def weighing(repository: ModelRepository, scale: Scale, models: int, **memory: A
         "frontends": frontends,
         "memory": {"lazy": ["*"]} | memory,
     }
-    with running_server(config, [WeightsPlugin(scale)]) as server:
+    with running_server(config, [WeightsPlugin(meter)]) as server:
         yield server
 
 
-def told(server: RunningServer) -> Any:
-    return json.loads(_asked(server.http, "GET", "/v2/memory")[2])
+def memory_status(server: RunningServer) -> Any:
+    return json.loads(_request(server.http, "GET", "/v2/memory")[2])
 
 
-def _asked(address: str, method: str, path: str, body: str | None = None) -> tuple[int, Mapping[str, str], str]:
+def _request(address: str, method: str, path: str, body: str | None = None) -> tuple[int, Mapping[str, str], str]:
     connection = http.client.HTTPConnection(address, timeout=30)
     try:
         connection.request(method, path, body)
-        with connection.getresponse() as answer:
-            return answer.status, dict(answer.getheaders()), answer.read().decode()
+        with connection.getresponse() as response:
+            return response.status, dict(response.getheaders()), response.read().decode()
     finally:
         connection.close()
 
 
 class Client:
-    """Asks over one of the protocols."""
+    """Sends requests over one of the protocols."""
 
     def __init__(self, server: RunningServer, protocol: str) -> None:
         self._module = tritonclient.http if protocol == "http" else tritonclient.grpc
         self._client = self._module.InferenceServerClient(server.http if protocol == "http" else server.grpc)
 
-    def ask(self, model: int, value: int) -> int:
+    def infer(self, model: int, value: int) -> int:
         tensor = self._module.InferInput("IN", [1], "INT32")
         tensor.set_data_from_numpy(np.array([value], np.int32))
         return int(self._client.infer(f"m{model}", [tensor]).as_numpy("OUT")[0])
@@ -133,28 +135,28 @@ class Client:
 
 
 def spied_evictions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets, for each eviction, how many requests the evicted versions had."""
+    """Return a list that receives the number of requests of each evicted version."""
     seen: list[int] = []
-    evict = LazyLoading.evict
+    evict = LazyModelManager.evict
 
-    def spied(self: LazyLoading, key: str) -> bool:
+    def spied(self: LazyModelManager, key: str) -> bool:
         models = self._table.ready(key)
         gone = evict(self, key)
         if gone:
             seen.append(sum(model.open for model in models))
         return gone
 
-    monkeypatch.setattr(LazyLoading, "evict", spied)
+    monkeypatch.setattr(LazyModelManager, "evict", spied)
     return seen
 
 
 @pytest.mark.parametrize("skew", [0.0, 1.0], ids=["uniform", "zipf"])
-def test_fifty_models_room_for_ten_and_random_traffic_over_both_protocols(
-    model_repository: ModelRepository, scale: Scale, monkeypatch: pytest.MonkeyPatch, skew: float
+def test_random_traffic_to_fifty_models_with_a_budget_for_ten(
+    model_repository: ModelRepository, meter: MemoryMeter, monkeypatch: pytest.MonkeyPatch, skew: float
 ) -> None:
     weights = [1 / (rank + 1) ** skew for rank in range(50)]
     in_use = spied_evictions(monkeypatch)
-    with weighing(model_repository, scale, 50, budget="10MiB") as server:
+    with measured_server(model_repository, meter, 50, budget="10MiB") as server:
 
         def traffic(seed: int) -> int:
             client = Client(server, "http" if seed % 2 else "grpc")
@@ -162,52 +164,52 @@ def test_fifty_models_room_for_ten_and_random_traffic_over_both_protocols(
             try:
                 for value in range(100):
                     (model,) = draw.choices(range(50), weights)
-                    assert client.ask(model, value) == value + model
+                    assert client.infer(model, value) == value + model
             finally:
                 client.close()
             return 100
 
         with ThreadPoolExecutor(8) as clients:
-            asked = sum(clients.map(traffic, range(8)))
-        said = told(server)
-    assert said["hits"] + said["misses"] == asked
-    assert said["refusals"] == said["load_failures"] == said["waiting_requests"] == 0
-    assert scale.most <= 10 * SIZE, "the scale of the models themselves"
-    assert said["highest"]["all"] <= 10 * SIZE, "the server's own book"
-    assert len(in_use) == said["evictions"] > 10
+            request_count = sum(clients.map(traffic, range(8)))
+        status = memory_status(server)
+    assert status["hits"] + status["misses"] == request_count
+    assert status["refusals"] == status["load_failures"] == status["waiting_requests"] == 0
+    assert meter.most <= 10 * SIZE, "the scale of the models themselves"
+    assert status["highest"]["all"] <= 10 * SIZE, "the server's own book"
+    assert len(in_use) == status["evictions"] > 10
     assert not any(in_use), "some model had requests when it was evicted"
-    assert scale.held == 0
+    assert meter.held == 0
     print(
-        f"hit rate {said['hits'] / asked:.1%} ({asked} requests over both protocols, {said['loads']} loads, "
-        f"{said['evictions']} evictions, at most {said['highest']['all'] / SIZE:.0f} of 10 MiB held)"
+        f"hit rate {status['hits'] / request_count:.1%} ({request_count} requests over both protocols, {status['loads']} loads, "
+        f"{status['evictions']} evictions, at most {status['highest']['all'] / SIZE:.0f} of 10 MiB held)"
     )
 
 
-def test_a_cold_model_is_refused_over_both_protocols_with_the_time_to_come_again(
-    model_repository: ModelRepository, scale: Scale
+def test_a_lazy_model_that_does_not_fit_is_rejected_with_a_retry_time(
+    model_repository: ModelRepository, meter: MemoryMeter
 ) -> None:
-    with weighing(model_repository, scale, 2, budget="1MiB", first_request="refuse", retry_s=3) as server:
-        status, headers, text = _asked(server.http, "POST", "/v2/models/m0/infer", BODY)
+    with measured_server(model_repository, meter, 2, budget="1MiB", first_request="refuse", retry_s=3) as server:
+        status, headers, text = _request(server.http, "POST", "/v2/models/m0/infer", BODY)
         assert status == 503
         assert {key.lower(): value for key, value in headers.items()}["retry-after"] == "3"
         assert "not loaded yet" in text
         tensor = service_pb2.ModelInferRequest.InferInputTensor(name="IN", datatype="INT32", shape=[1])
-        asked = service_pb2.ModelInferRequest(model_name="m1", inputs=[tensor], raw_input_contents=[bytes(4)])
+        request_count = service_pb2.ModelInferRequest(model_name="m1", inputs=[tensor], raw_input_contents=[bytes(4)])
         with grpc.insecure_channel(server.grpc) as channel:
             stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
             with pytest.raises(grpc.RpcError) as late:
-                stub.ModelInfer(asked)
+                stub.ModelInfer(request_count)
         assert late.value.code() is grpc.StatusCode.UNAVAILABLE
         assert dict(late.value.trailing_metadata())["retry-after"] == "3"
 
 
-def test_metrics_tell_of_the_budget_and_of_lazy_models(model_repository: ModelRepository, scale: Scale) -> None:
-    with weighing(model_repository, scale, 3, budget="2MiB", devices={"cpu": "2MiB"}) as server:
+def test_metrics_include_the_budget_and_lazy_models(model_repository: ModelRepository, meter: MemoryMeter) -> None:
+    with measured_server(model_repository, meter, 3, budget="2MiB", devices={"cpu": "2MiB"}) as server:
         client = Client(server, "http")
         for model in (0, 1, 1, 2):
-            client.ask(model, 1)
+            client.infer(model, 1)
         client.close()
-        lines = _asked(server.metrics, "GET", "/metrics")[2].splitlines()
+        lines = _request(server.metrics, "GET", "/metrics")[2].splitlines()
     for line in (
         'nv_memory_budget_bytes{device="all"} 2097152',
         'nv_memory_budget_bytes{device="cpu"} 2097152',
@@ -243,7 +245,7 @@ class TritonPythonModel:
 """
 
 
-def test_a_process_that_is_killed_while_it_loads_fails_who_waits_and_the_next_request_loads_it(
+def test_killing_a_loading_process_fails_waiting_requests_and_the_next_request_loads_the_model(
     tmp_path: Path,
 ) -> None:
     repository = ModelRepository(tmp_path / "models")
@@ -254,40 +256,40 @@ def test_a_process_that_is_killed_while_it_loads_fails_who_waits_and_the_next_re
     with running_server(config) as server:
         client = Client(server, "http")
         with pytest.raises(tritonclient.http.InferenceServerException, match="could not be loaded"):
-            client.ask(0, 1)
-        assert told(server)["held"]["all"] == 0
+            client.infer(0, 1)
+        assert memory_status(server)["held"]["all"] == 0
         assert _until_loaded(client) == 5
-        assert told(server)["held"]["cpu"] > SIZE, "what its process holds is measured"
+        assert memory_status(server)["held"]["cpu"] > SIZE, "what its process holds is measured"
         client.close()
 
 
 def _until_loaded(client: Client) -> int:
     while True:
         try:
-            return client.ask(0, 5)
+            return client.infer(0, 5)
         except tritonclient.http.InferenceServerException as error:
             if "could not be loaded" not in str(error):
                 raise
 
 
-def test_clients_that_leave_while_their_model_loads_leave_nothing_behind(
-    model_repository: ModelRepository, scale: Scale, monkeypatch: pytest.MonkeyPatch
+def test_disconnects_during_a_load_leave_nothing_behind(
+    model_repository: ModelRepository, meter: MemoryMeter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    load = LazyLoading._load
-    monkeypatch.setattr(LazyLoading, "_load", lambda self, cold: (gate.wait(120), load(self, cold))[1])
-    with weighing(model_repository, scale, 1, budget="1MiB") as server:
+    load = LazyModelManager._load
+    monkeypatch.setattr(LazyModelManager, "_load", lambda self, cold: (gate.wait(120), load(self, cold))[1])
+    with measured_server(model_repository, meter, 1, budget="1MiB") as server:
         connections = [http.client.HTTPConnection(server.http) for _ in range(20)]
         for connection in connections:
             connection.request("POST", "/v2/models/m0/infer", BODY)
-        _wait_for(lambda: told(server)["waiting_requests"] == 20)
+        _wait_for(lambda: memory_status(server)["waiting_requests"] == 20)
         for connection in connections[:19]:
             connection.close()
-        _wait_for(lambda: told(server)["waiting_requests"] == 1)
+        _wait_for(lambda: memory_status(server)["waiting_requests"] == 1)
         gate.set()
-        answer = connections[19].getresponse()
-        assert answer.status == 200
-        assert json.loads(answer.read())["outputs"][0]["data"] == [1]
+        response = connections[19].getresponse()
+        assert response.status == 200
+        assert json.loads(response.read())["outputs"][0]["data"] == [1]
         connections[19].close()
 
 
@@ -308,14 +310,14 @@ output { name: "OUT" data_type: TYPE_FP32 dims: 1 }
 
 
 def onnx_model(number: int) -> bytes:
-    """Return an ONNX model of 4 MiB that adds its number to IN: the mean of weights that all have that value."""
+    """Return an ONNX model of 4 MiB that adds its number to IN: the mean of equal weights."""
     count = WEIGHTS_BYTES // 4
     weights = numpy_helper.from_array(np.full(count, number, np.float32), "W")
     nodes = [
         helper.make_node("ReduceMean", ["W"], ["MEAN"], keepdims=1),
         helper.make_node("Add", ["IN", "MEAN"], ["OUT"]),
     ]
-    # Weights that are an input too are not folded into a constant when the model is loaded.
+    # Weights that are also an input are not folded into a constant at load time.
     given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [size]) for name, size in (("IN", 1), ("W", count))]
     out = [helper.make_tensor_value_info("OUT", TensorProto.FLOAT, [1])]
     graph = helper.make_graph(nodes, "adds", given, out, [weights])
@@ -323,7 +325,7 @@ def onnx_model(number: int) -> bytes:
     return bytes(model.SerializeToString())
 
 
-def test_twelve_onnx_models_take_turns_in_a_budget_for_four(model_repository: ModelRepository) -> None:
+def test_twelve_onnx_models_share_a_budget_for_four(model_repository: ModelRepository) -> None:
     for number in range(12):
         model_repository.add(f"m{number}", ONNX_CONFIG, {1: {"model.onnx": onnx_model(number)}})
     config = {
@@ -335,11 +337,11 @@ def test_twelve_onnx_models_take_turns_in_a_budget_for_four(model_repository: Mo
         most = 0
         for number in [*range(12)] * 2:
             body = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [0.5]}]})
-            status, _, text = _asked(server.http, "POST", f"/v2/models/m{number}/infer", body)
+            status, _, text = _request(server.http, "POST", f"/v2/models/m{number}/infer", body)
             assert (status, json.loads(text)["outputs"][0]["data"]) == (200, [number + 0.5]), text
-            ready = json.loads(_asked(server.http, "POST", "/v2/repository/index", '{"ready": true}')[2])
+            ready = json.loads(_request(server.http, "POST", "/v2/repository/index", '{"ready": true}')[2])
             most = max(most, len(ready))
         assert 1 <= most <= 4
-        metrics = _asked(server.metrics, "GET", "/metrics")[2]
+        metrics = _request(server.metrics, "GET", "/metrics")[2]
         evictions = re.findall(r"^nv_lazy_evictions\S* (\S+)$", metrics, re.MULTILINE)
         assert sum(map(float, evictions)) >= 20, metrics

@@ -1,4 +1,4 @@
-"""The real perf_analyzer, run against a server over both protocols and in each of its modes."""
+"""The real perf_analyzer against a server, over both protocols and in each of its modes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def printed_by_perf_analyzer(server: Any, report: Path, model: str, mode: tuple[str, ...]) -> str:
-    """What a run prints, its report written."""
+    """Return the output of a run, which also writes its report."""
     done = subprocess.run(
         [
             PERF_ANALYZER, "-m", model, "-u", getattr(server, mode[1]), "-f", str(report),
@@ -62,7 +62,7 @@ def printed_by_perf_analyzer(server: Any, report: Path, model: str, mode: tuple[
 def measured(
     server: Any, report: Path, model: str, mode: tuple[str, ...], tries: int = 1, overtaken: str = ""
 ) -> dict[str, str]:
-    """Its report's first line, by column; a run that ends with the error `overtaken` is repeated, `tries` runs in all."""
+    """Return the report's first line by column; retry the error `overtaken` up to `tries` runs."""
     printed = printed_by_perf_analyzer(server, report, model, mode)
     while tries > 1 and overtaken in printed:
         printed = printed_by_perf_analyzer(server, report, model, mode)
@@ -76,7 +76,7 @@ def measured(
 def test_the_real_perf_analyzer_measures_a_model(server: Any, tmp_path: Path, mode: str) -> None:
     line = measured(server, tmp_path / "report.csv", "add_sub", (*MODES[mode], "-b", "2"))
     assert float(line["Inferences/Second"]) > 0
-    # what it reads from the server's statistics: they moved while it measured
+    # read from the server's statistics: nonzero if they moved during the measurement
     assert float(line["Server Compute Infer"]) > 0
 
 
@@ -116,8 +116,8 @@ def accumulators(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
 )
 def test_the_real_perf_analyzer_measures_sequences(accumulators: Any, tmp_path: Path, mode: str, model: str) -> None:
     more = ("--sequence-length=5", "--sequence-length-variation=40", "--sequence-id-range=10:100000")
-    # When it stops it ends its sequences without waiting for what is in flight, over HTTP on another connection,
-    # where that end can overtake the sequence's first request, whatever the server.
+    # perf_analyzer ends its sequences without waiting for requests in flight. Over HTTP the end uses
+    # another connection and can overtake the sequence's first request, whatever the server.
     tries = 3 if mode.startswith("http") else 1
     line = measured(accumulators, tmp_path / "report.csv", model, (*SEQUENCES[mode], *more), tries, WITHOUT_START)
     assert float(line["Inferences/Second"]) > 0

@@ -1,4 +1,4 @@
-"""What the README and the pages for users show is what runs: in an environment that holds nothing before, on a copy of the project."""
+"""The README and the user pages run as shown, in an empty environment on a copy of the project."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import PORTS, Block, Checkout, assert_alike, blocks
+from tests.pages import PORTS, Block, Checkout, assert_prints, blocks
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def curl() -> None:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory, free_ports: FreePorts) -> Checkout:
-    """The project as it is after README's first command, up to the part that serves."""
+    """The project after the README's first command, up to the part that serves."""
     folder = tmp_path_factory.mktemp("checkout")
     for part in PARTS:
         shutil.copytree(ROOT / part, folder / part, ignore=LEFT_OUT)
@@ -57,7 +57,7 @@ def base(tmp_path_factory: pytest.TempPathFactory, free_ports: FreePorts) -> Che
 
 @pytest.fixture
 def folder(base: Checkout, tmp_path: Path, free_ports: FreePorts) -> Checkout:
-    """A folder of its own for one page, with the checkout and its environment in it."""
+    """A folder for one page, with the checkout and its environment."""
     for part in (*PARTS, ".venv"):
         if part != "examples":
             (tmp_path / part).symlink_to(base.folder / part)
@@ -65,7 +65,7 @@ def folder(base: Checkout, tmp_path: Path, free_ports: FreePorts) -> Checkout:
     return Checkout(tmp_path, dict(zip(PORTS, free_ports(3), strict=True)))
 
 
-def test_every_snippet_of_the_readme_runs_and_prints_what_is_shown(base: Checkout) -> None:
+def test_every_snippet_of_the_readme_runs_with_the_printed_output(base: Checkout) -> None:
     assert README.count(TEST_COMMAND) == 1
     base.run_page(README.replace(TEST_COMMAND, ""))  # that command runs this test
     listed = base.shell(".venv/bin/tritonpy plugins")
@@ -74,11 +74,11 @@ def test_every_snippet_of_the_readme_runs_and_prints_what_is_shown(base: Checkou
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_snippet_of_a_page_runs_and_prints_what_is_shown(folder: Checkout, page: str) -> None:
+def test_every_snippet_of_a_page_runs_with_the_printed_output(folder: Checkout, page: str) -> None:
     folder.run_page(page_text(page))
 
 
-def test_the_figure_of_the_readme_is_one_of_the_results() -> None:
+def test_the_performance_figure_of_the_readme_is_in_the_results() -> None:
     figure = re.search(
         r"answers ([\d.]+) times .* \(([\d,]+) against\s+([\d,]+)\), with (\d+) instead of\s+(\d+) µs", README
     )
@@ -95,7 +95,7 @@ def test_the_figure_of_the_readme_is_one_of_the_results() -> None:
     assert any(row in line and line.endswith(f"| {our_cpu} / {their_cpu} |") for line in rows), row
 
 
-def test_the_size_that_the_readme_names_is_one_of_the_results() -> None:
+def test_the_install_size_of_the_readme_is_in_the_results() -> None:
     size = re.search(r"ONNX Runtime takes (\d+ MiB) of disk and (\d+ MiB) of memory", README)
     assert size
     assert re.search(rf"\| onnxruntime \| {size[1]} \| [^|]* \| [^|]* \| {size[2]} \|", page_text("bench/RESULTS.md"))
@@ -105,7 +105,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.splitlines()) < 120
 
 
-def test_a_later_plugin_is_the_only_one_that_is_built(folder: Checkout) -> None:
+def test_installing_another_plugin_builds_only_that_plugin(folder: Checkout) -> None:
     folder.shell("python3 tools/install.py python")
     assert "building" not in folder.shell("python3 tools/install.py python")
     assert "building tritonpy-queueing-fair\n" in folder.shell("python3 tools/install.py fair")
@@ -114,34 +114,34 @@ def test_a_later_plugin_is_the_only_one_that_is_built(folder: Checkout) -> None:
     assert "Building wheel for tritonpy-frontend-http" not in log
 
 
-def test_what_is_missing_is_named_with_a_command_that_installs_it_from_the_checkout(folder: Checkout) -> None:
+def test_errors_for_missing_plugins_include_an_install_command(folder: Checkout) -> None:
     hint = re.search(r"not installed: (.*)$", folder.shell("tritonpy seal 2>&1 || true"), re.MULTILINE)
     assert hint
     folder.shell(hint[1])
     assert "usage: tritonpy seal" in folder.shell("tritonpy seal --help")
 
 
-def test_the_client_of_http_works_like_the_one_of_grpc(folder: Checkout) -> None:
+def test_the_grpc_client_example_works_over_http(folder: Checkout) -> None:
     page = blocks(page_text("docs/getting_started.md"))
-    [ask] = [block for block in page if "import tritonclient.grpc" in block.code]
-    shown = page[page.index(ask) + 1]
+    [example] = [block for block in page if "import tritonclient.grpc" in block.code]
+    output = page[page.index(example) + 1]
     folder.shell("pip install 'tritonclient[http]'")
     with folder.serving("tritonpy serve --model-repository examples/models"):
-        folder.write("ask.py", ask.code.replace("tritonclient.grpc", "tritonclient.http").replace("8001", "8000"))
-        assert_alike(folder.shell("python ask.py"), shown)
+        folder.write("ask.py", example.code.replace("tritonclient.grpc", "tritonclient.http").replace("8001", "8000"))
+        assert_prints(folder.shell("python ask.py"), output)
 
 
-def test_a_python_model_of_the_page_is_debugged(folder: Checkout) -> None:
+def test_the_debugging_example_works(folder: Checkout) -> None:
     page = blocks(page_text("docs/getting_started.md"))
     [model] = [block for block in page if "class TritonPythonModel" in block.code]
-    [ask] = [block.code for block in page if "reverse/infer" in block.code]
+    [example] = [block.code for block in page if "reverse/infer" in block.code]
     folder.shell("python3 tools/install.py python")
     folder.write(model.file, model.code)
-    folder.write("request.json", ask.partition(" -d '")[2].rstrip("'\n"))
+    folder.write("request.json", example.partition(" -d '")[2].rstrip("'\n"))
     assert "desserts" in folder.shell("tritonpy debug python_models/reverse --request request.json")
 
 
-def test_a_backend_of_the_page_serves_over_grpc_too(folder: Checkout) -> None:
+def test_the_backend_example_serves_over_grpc(folder: Checkout) -> None:
     import numpy as np
     import tritonclient.grpc
 
@@ -158,8 +158,8 @@ def test_a_backend_of_the_page_serves_over_grpc_too(folder: Checkout) -> None:
         assert list(client.infer("hello", [text]).as_numpy("LOUD")[0]) == [b"HI!!", b"THERE!!"]
 
 
-def test_a_block_that_prints_something_else_fails() -> None:
+def test_a_block_with_other_output_fails() -> None:
     with pytest.raises(AssertionError):
-        assert_alike("5\n", Block("text", "4\n"))
+        assert_prints("5\n", Block("text", "4\n"))
     with pytest.raises(AssertionError):
-        assert_alike('{"a": 1}', Block("json", '{"a": 2}'))
+        assert_prints('{"a": 1}', Block("json", '{"a": 2}'))

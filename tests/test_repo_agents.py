@@ -62,7 +62,7 @@ def serving(repository: Path, **settings: Any) -> Iterator[RunningServer]:
         yield server
 
 
-def answer(server: RunningServer, model: str) -> int:
+def response(server: RunningServer, model: str) -> int:
     given = InferInput("IN", [1], "INT32")
     given.set_data_from_numpy(np.array([21], np.int32))
     return int(InProcessClient(server).infer(model, [given]).as_numpy("OUT")[0])
@@ -77,16 +77,16 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_a_file_with_another_checksum_keeps_its_model_out_and_the_version_before_it_in(tmp_path: Path) -> None:
+def test_a_checksum_mismatch_rejects_the_new_version_and_keeps_the_old_one(tmp_path: Path) -> None:
     write(tmp_path, "good", 2, CHECKSUM.format(digest("2")))
     write(tmp_path, "bad", 2, CHECKSUM.format(digest("3")))
     with serving(tmp_path) as server:
-        assert answer(server, "good") == 42
+        assert response(server, "good") == 42
         assert "Mismatched SHA-256 hash for file 1/factor" in reason(server, "bad")
         write(tmp_path, "good", 3, CHECKSUM.format(digest("2")))
         with pytest.raises(InferenceServerException, match="Mismatched SHA-256 hash"):
             InProcessClient(server).load_model("good")
-        assert answer(server, "good") == 42
+        assert response(server, "good") == 42
 
 
 @pytest.fixture
@@ -111,28 +111,28 @@ def trusting(keys: Path, opened: Path) -> dict[str, Any]:
     return {"repo_agents": {"sealed": options}, "required_repo_agents": ["sealed"]}
 
 
-def test_a_sealed_model_answers_and_leaves_nothing_behind(tmp_path: Path, keys: Path) -> None:
+def test_a_sealed_model_serves_and_leaves_no_plaintext_behind(tmp_path: Path, keys: Path) -> None:
     seal(write(tmp_path / "plain", "m", 2), tmp_path / "models" / "m", keys)
     with serving(tmp_path / "models", **trusting(keys, tmp_path / "opened")) as server:
-        assert answer(server, "m") == 42
+        assert response(server, "m") == 42
         assert len(list((tmp_path / "opened").iterdir())) == 1
         InProcessClient(server).load_model("m")
-        assert answer(server, "m") == 42
+        assert response(server, "m") == 42
     assert list((tmp_path / "opened").iterdir()) == []
 
 
-def test_where_only_sealed_models_are_wanted_others_stay_out(tmp_path: Path, keys: Path) -> None:
+def test_unsealed_models_are_rejected_when_sealing_is_required(tmp_path: Path, keys: Path) -> None:
     write(tmp_path / "models", "plain", 2)
     seal(write(tmp_path / "source", "m", 2), tmp_path / "models" / "changed", keys)
     (tmp_path / "models" / "changed" / "1" / "model.py").write_text(MODEL_PY)
     seal(tmp_path / "source" / "m", tmp_path / "models" / "good", keys)
     with serving(tmp_path / "models", **trusting(keys, tmp_path / "opened")) as server:
-        assert answer(server, "good") == 42
+        assert response(server, "good") == 42
         assert "loads only models that name the repository agent 'sealed'" in reason(server, "plain")
         assert "is not an encrypted one" in reason(server, "changed")
         with pytest.raises(InferenceServerException, match="repository agent 'sealed'"):
             InProcessClient(server).load_model("good", config='{"backend": "python"}')
-        assert answer(server, "good") == 42
+        assert response(server, "good") == 42
         assert len(list((tmp_path / "opened").iterdir())) == 1
 
 

@@ -1,4 +1,4 @@
-"""The response cache as users have it: flags, clients of both protocols, shared memory, metrics, and reloads."""
+"""The response cache on whole servers: flags, clients, shared memory, metrics and reloads."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class TritonPythonModel:
         self.calls = 0
 
     def execute(self, requests):
-        return [self.answer(request) for request in requests]
+        return [self.respond(request) for request in requests]
 
-    def answer(self, request):
+    def respond(self, request):
         self.calls += 1
         given = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
         calls = np.array([self.calls], np.int32)
@@ -44,13 +44,13 @@ output [{{ name: "CALLS" data_type: TYPE_INT32 dims: [1] }}]
 
 
 def write(models: Models, factor: int = 1) -> None:
-    """Write a model that adds `factor`, and tells how often it was asked."""
+    """Write a model that adds `factor` and returns the number of its executions."""
     models.repository.add("counting", CONFIG, {1: {"model.py": COUNTING.replace("FACTOR", str(factor))}})
 
 
 @pytest.fixture(scope="module")
 def cached(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A server with a cache, a Python model in its process and an ONNX model in a thread."""
+    """A server with a cache, a Python model in a process and an ONNX model in a thread."""
     models = Models(tmp_path_factory.mktemp("cached") / "models")
     write(models)
     models.identity("same", "FP32", ["batch", 4], f"max_batch_size: 8\n{tensors_text('FP32', '4')}{CACHED}")
@@ -73,97 +73,97 @@ def given(module: Any, array: np.ndarray[Any, Any], name: str = "IN") -> Any:
 
 
 def fresh() -> np.ndarray[Any, Any]:
-    """Return a question that nobody asked before."""
+    """Return an input that no request has used."""
     return np.frombuffer(secrets.token_bytes(4), np.uint16).astype(np.float32)
 
 
-def test_the_second_answer_comes_from_the_cache(client: Any) -> None:
-    ask, module = client
+def test_the_second_response_comes_from_the_cache(client: Any) -> None:
+    http_client, module = client
     question = given(module, fresh())
-    answers = [ask.infer("counting", [question], request_id=name) for name in ("first", "second")]
-    assert answers[0].as_numpy("CALLS") == answers[1].as_numpy("CALLS")
-    assert answers[0].as_numpy("OUT").tolist() == answers[1].as_numpy("OUT").tolist()
-    assert ask.infer("counting", [given(module, fresh())]).as_numpy("CALLS") > answers[1].as_numpy("CALLS")
+    responses = [http_client.infer("counting", [question], request_id=name) for name in ("first", "second")]
+    assert responses[0].as_numpy("CALLS") == responses[1].as_numpy("CALLS")
+    assert responses[0].as_numpy("OUT").tolist() == responses[1].as_numpy("OUT").tolist()
+    assert http_client.infer("counting", [given(module, fresh())]).as_numpy("CALLS") > responses[1].as_numpy("CALLS")
 
 
-def test_what_one_protocol_asked_the_other_finds(cached: Any) -> None:
+def test_the_cache_is_shared_between_protocols(cached: Any) -> None:
     array, found = fresh(), []
     for module, address in ((tritonclient.http, cached.http), (tritonclient.grpc, cached.grpc)):
-        with module.InferenceServerClient(address) as ask:
-            found.append(int(ask.infer("counting", [given(module, array)]).as_numpy("CALLS")[0]))
+        with module.InferenceServerClient(address) as http_client:
+            found.append(int(http_client.infer("counting", [given(module, array)]).as_numpy("CALLS")[0]))
     assert found[0] == found[1]
 
 
 def test_a_model_in_a_thread_is_cached_too(client: Any, cached: Any) -> None:
-    ask, module = client
+    http_client, module = client
     array = np.resize(fresh(), (2, 4))
     before = executions(cached, "same")
     for _ in range(3):
-        assert ask.infer("same", [given(module, array)]).as_numpy("OUT").tolist() == array.tolist()
+        assert http_client.infer("same", [given(module, array)]).as_numpy("OUT").tolist() == array.tolist()
     assert executions(cached, "same") == before + 1
 
 
 def executions(served: Any, model: str) -> int:
-    return int(served.ask(f"/v2/models/{model}/stats").json()["model_stats"][0]["execution_count"])
+    return int(served.request(f"/v2/models/{model}/stats").json()["model_stats"][0]["execution_count"])
 
 
 @contextlib.contextmanager
-def region(ask: Any, size: int) -> Iterator[tuple[str, Any]]:
-    """Register memory for the length of a test; gives its name and tritonclient's handle."""
+def region(http_client: Any, size: int) -> Iterator[tuple[str, Any]]:
+    """Register memory for the duration of a test; yield its name and tritonclient's handle."""
     name = f"cached-{secrets.token_hex(4)}"
     handle = shared_memory.create_shared_memory_region(name, f"/{name}", size)
-    ask.register_system_shared_memory(name, f"/{name}", size)
+    http_client.register_system_shared_memory(name, f"/{name}", size)
     try:
         yield name, handle
     finally:
-        ask.unregister_system_shared_memory(name)
+        http_client.unregister_system_shared_memory(name)
         shared_memory.destroy_shared_memory_region(handle)
 
 
 def test_a_hit_is_written_into_the_region_of_its_client(client: Any) -> None:
-    ask, module = client
+    http_client, module = client
     array = fresh()
-    ask.infer("counting", [given(module, array)], outputs=[module.InferRequestedOutput("OUT")])
-    with region(ask, 64) as (name, handle):
+    http_client.infer("counting", [given(module, array)], outputs=[module.InferRequestedOutput("OUT")])
+    with region(http_client, 64) as (name, handle):
         wanted = module.InferRequestedOutput("OUT")
         wanted.set_shared_memory(name, array.nbytes)
-        ask.infer("counting", [given(module, array)], outputs=[wanted])
+        http_client.infer("counting", [given(module, array)], outputs=[wanted])
         assert shared_memory.get_contents_as_numpy(handle, np.float32, [2]).tolist() == (array + 1).tolist()
 
 
 def test_a_region_that_is_too_small_for_a_hit_is_an_error(client: Any) -> None:
-    ask, module = client
+    http_client, module = client
     array = fresh()
     wanted = module.InferRequestedOutput("OUT")
-    ask.infer("counting", [given(module, array)], outputs=[wanted])
-    with region(ask, 64) as (name, _handle):
+    http_client.infer("counting", [given(module, array)], outputs=[wanted])
+    with region(http_client, 64) as (name, _handle):
         wanted.set_shared_memory(name, 4)
         with pytest.raises(Exception, match="should be at least 8 bytes to hold the results"):
-            ask.infer("counting", [given(module, array)], outputs=[wanted])
+            http_client.infer("counting", [given(module, array)], outputs=[wanted])
 
 
-def test_inputs_in_a_region_are_looked_up_by_what_is_there(client: Any) -> None:
-    ask, module = client
+def test_shared_memory_inputs_are_looked_up_by_content(client: Any) -> None:
+    http_client, module = client
     first, second = fresh(), fresh() + 100_000
-    with region(ask, 64) as (name, handle):
+    with region(http_client, 64) as (name, handle):
         question = module.InferInput("IN", [2], "FP32")
         question.set_shared_memory(name, 8)
         found = []
         for array in (first, second, first):
             shared_memory.set_shared_memory_region(handle, [array])
-            answer = ask.infer("counting", [question])
-            assert answer.as_numpy("OUT").tolist() == (array + 1).tolist()
-            found.append(int(answer.as_numpy("CALLS")[0]))
+            response = http_client.infer("counting", [question])
+            assert response.as_numpy("OUT").tolist() == (array + 1).tolist()
+            found.append(int(response.as_numpy("CALLS")[0]))
         assert found[0] == found[2] < found[1]
-        assert int(ask.infer("counting", [given(module, first)]).as_numpy("CALLS")[0]) == found[0]
+        assert int(http_client.infer("counting", [given(module, first)]).as_numpy("CALLS")[0]) == found[0]
 
 
-def test_hits_and_misses_are_in_statistics_and_metrics(cached: Any) -> None:
+def test_statistics_and_metrics_count_hits_and_misses(cached: Any) -> None:
     before = numbers(cached)
     array = fresh()
-    with tritonclient.http.InferenceServerClient(cached.http) as ask:
+    with tritonclient.http.InferenceServerClient(cached.http) as http_client:
         for _ in range(3):
-            ask.infer("counting", [given(tritonclient.http, array)])
+            http_client.infer("counting", [given(tritonclient.http, array)])
     grown = {name: value - before[name] for name, value in numbers(cached).items()}
     assert grown == {
         "cache_hit": 2, "cache_miss": 1, "success": 3, "nv_cache_num_hits_per_model": 2, "nv_cache_num_misses_per_model": 1,
@@ -172,10 +172,10 @@ def test_hits_and_misses_are_in_statistics_and_metrics(cached: Any) -> None:
 
 
 def numbers(served: Any) -> dict[str, int]:
-    (statistics,) = served.ask("/v2/models/counting/stats").json()["model_stats"]
+    (statistics,) = served.request("/v2/models/counting/stats").json()["model_stats"]
     found = {name: statistics["inference_stats"][name]["count"] for name in ("cache_hit", "cache_miss", "success")}
-    with urllib.request.urlopen(f"http://127.0.0.1:{served.ports['metrics']}/metrics") as answer:
-        text = answer.read().decode()
+    with urllib.request.urlopen(f"http://127.0.0.1:{served.ports['metrics']}/metrics") as response:
+        text = response.read().decode()
     for name in (
         "nv_cache_num_hits_per_model",
         "nv_cache_num_misses_per_model",
@@ -187,23 +187,23 @@ def numbers(served: Any) -> dict[str, int]:
     return found
 
 
-def test_a_reload_leaves_old_answers_behind(serve: Any, models: Models) -> None:
+def test_a_reload_invalidates_cached_responses(serve: Any, models: Models) -> None:
     write(models, factor=1)
     flags = ("--model-control-mode=explicit", "--load-model=counting", "--response-cache-byte-size=1048576")
     with (
         serve(f"--model-repository={models.path}", *flags) as served,
-        tritonclient.http.InferenceServerClient(served.http) as ask,
+        tritonclient.http.InferenceServerClient(served.http) as http_client,
     ):
         array = fresh()
         question = [given(tritonclient.http, array)]
-        assert ask.infer("counting", question).as_numpy("OUT").tolist() == (array + 1).tolist()
+        assert http_client.infer("counting", question).as_numpy("OUT").tolist() == (array + 1).tolist()
         (models.path / "counting" / "1" / "model.py").write_text(COUNTING.replace("FACTOR", "2"))
-        ask.load_model("counting")
-        assert ask.infer("counting", question).as_numpy("OUT").tolist() == (array + 2).tolist()
+        http_client.load_model("counting")
+        assert http_client.infer("counting", question).as_numpy("OUT").tolist() == (array + 2).tolist()
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "expected"),
     [
         (["--cache-config=local,size=100"], "'size' must be at least 192 bytes"),
         (["--cache-config=local,size=abc"], "--cache-config"),
@@ -212,10 +212,10 @@ def test_a_reload_leaves_old_answers_behind(serve: Any, models: Models) -> None:
         (["--cache-config=nowhere,size=1"], "response cache 'nowhere'"),
     ],
 )  # fmt: skip
-def test_a_cache_that_cannot_be_made_is_told_of_at_the_start(
-    serve: Any, models: Models, flags: list[str], said: str
+def test_an_invalid_cache_configuration_is_a_startup_error(
+    serve: Any, models: Models, flags: list[str], expected: str
 ) -> None:
     write(models)
     with serve(f"--model-repository={models.path}", *flags, until=None) as served:
-        assert served.until_ended() != 0
-        assert said in served.log
+        assert served.wait_until_exit() != 0
+        assert expected in served.log

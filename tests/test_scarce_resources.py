@@ -1,4 +1,4 @@
-"""A server with few descriptors, little shared memory, a full disk, and workers that are killed: requests are answered, and it recovers."""
+"""Scarce resources: few descriptors, little shared memory, a full disk and killed workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import tritonclient.http
 from geventhttpclient.response import HTTPConnectionClosed
 from tritonclient.utils import InferenceServerException
 
-from tests.conftest import TIMEOUT_S, Models, Served, tensors_text
+from tests.conftest import TIMEOUT_S, Models, ServerProcess, tensors_text
 
 DOUBLE = """
 import numpy as np
@@ -40,12 +40,12 @@ needs_mounts = pytest.mark.skipif(not MOUNTS, reason="needs the right to mount i
 
 
 def with_small_mount(folder: str, kib: int) -> tuple[str, ...]:
-    """Return a command that runs another one with a file system of so many KiB at `folder`."""
+    """Return a command that runs another one with a file system of `kib` KiB at `folder`."""
     return ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size={kib}k tmpfs {folder} && exec "$@"', "sh")
 
 
 def write_double(models: Models, instances: int) -> None:
-    """Write a Python model that doubles IN, each instance in a process of its own."""
+    """Write a Python model that doubles IN; each instance has its own process."""
     config = f'backend: "python"\n{tensors_text("FP32", "-1")}instance_group {{ count: {instances} kind: KIND_CPU }}\n'
     models.repository.add("double", config, {1: {"model.py": DOUBLE.encode()}})
 
@@ -58,7 +58,7 @@ def infer(module: Any, client: Any, values: np.ndarray) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def clients(served: Served) -> Iterator[dict[Any, Any]]:
+def clients(served: ServerProcess) -> Iterator[dict[Any, Any]]:
     """A client of each protocol, by its module."""
     with (
         tritonclient.http.InferenceServerClient(served.http, network_timeout=TIMEOUT_S) as http,
@@ -68,7 +68,7 @@ def clients(served: Served) -> Iterator[dict[Any, Any]]:
 
 
 @needs_mounts
-def test_large_tensors_reach_workers_where_shared_memory_is_small(serve: Any, models: Models) -> None:
+def test_large_tensors_reach_workers_with_little_shared_memory(serve: Any, models: Models) -> None:
     write_double(models, 1)
     values = np.arange(4 << 20, dtype=np.float32)
     with serve(f"--model-repository={models.path}", under=with_small_mount("/dev/shm", 64)) as served:
@@ -76,11 +76,11 @@ def test_large_tensors_reach_workers_where_shared_memory_is_small(serve: Any, mo
             for module, client in both.items():
                 assert np.array_equal(infer(module, client, values), values * 2)
         os.kill(served.process.pid, signal.SIGTERM)
-        assert served.until_ended() == 0
+        assert served.wait_until_exit() == 0
 
 
 @needs_mounts
-def test_a_full_disk_takes_traces_and_no_answers(serve: Any, models: Models, tmp_path: Path) -> None:
+def test_a_full_disk_loses_traces_but_no_responses(serve: Any, models: Models, tmp_path: Path) -> None:
     write_double(models, 1)
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -102,12 +102,12 @@ def test_a_full_disk_takes_traces_and_no_answers(serve: Any, models: Models, tmp
         for _ in range(4):
             for module, client in both.items():
                 assert np.array_equal(infer(module, client, values), values * 2)
-        served.until_logged("No space left on device")
-        assert served.ask("/v2/health/ready").status == 200
+        served.wait_until_logged("No space left on device")
+        assert served.request("/v2/health/ready").status == 200
 
 
 @pytest.mark.skipif(shutil.which("prlimit") is None, reason="needs prlimit, of the package util-linux")
-def test_a_server_with_few_descriptors_serves_again_after_a_flood_of_connections(serve: Any, models: Models) -> None:
+def test_a_server_with_few_descriptors_recovers_from_a_connection_flood(serve: Any, models: Models) -> None:
     write_double(models, 1)
     values = np.arange(5, dtype=np.float32)
     with serve(f"--model-repository={models.path}", under=("prlimit", "--nofile=64:64")) as served:
@@ -116,11 +116,11 @@ def test_a_server_with_few_descriptors_serves_again_after_a_flood_of_connections
                 for port in served.ports.values():
                     with contextlib.suppress(OSError):
                         stack.enter_context(socket.create_connection(("127.0.0.1", port), TIMEOUT_S))
-        # Until the server has seen that the flood is over, it may still close connections to have descriptors.
+        # The server may still close connections until it detects the end of the flood.
         served.wait(lambda: _doubles(served, values), "answers after the flood")
 
 
-def test_killed_workers_cost_no_request_a_wrong_answer_and_leave_no_process(serve: Any, models: Models) -> None:
+def test_killed_workers_cause_no_wrong_response_and_leave_no_process(serve: Any, models: Models) -> None:
     write_double(models, 3)
     rng = random.Random(7)
     with serve(f"--model-repository={models.path}") as served, clients(served) as both:
@@ -128,25 +128,25 @@ def test_killed_workers_cost_no_request_a_wrong_answer_and_leave_no_process(serv
         assert len(workers) == 3
         over = threading.Event()
         with ThreadPoolExecutor(4) as pool:
-            asking = [pool.submit(_ask_until, served, over, number) for number in range(4)]
+            tasks = [pool.submit(_infer_until, served, over, number) for number in range(4)]
             for _ in range(12):
                 living = served.wait(lambda: len(found := _workers(served)) == 3 and found, "three workers")
                 victim = rng.choice(living)
                 victim.kill()
                 served.wait(lambda victim=victim: not victim.is_running(), "the killed worker is gone")
             over.set()
-            counts = [task.result(TIMEOUT_S) for task in asking]
+            counts = [task.result(TIMEOUT_S) for task in tasks]
         right, wrong, failed = (sum(column) for column in zip(*counts, strict=True))
         assert wrong == 0
         assert right > 100
-        assert failed <= 12 * 2  # of each killed worker what it had in hand, and what was on its way to it
+        assert failed <= 12 * 2  # per killed worker: the request it executed and the one sent to it
         served.wait(lambda: len(_workers(served)) == 3, "three workers at the end")
         for module, client in both.items():
             assert infer(module, client, np.ones(3, np.float32)).tolist() == [2, 2, 2]
 
 
-def _doubles(served: Served, values: np.ndarray) -> bool:
-    """Return whether clients of both protocols are answered, and rightly."""
+def _doubles(served: ServerProcess, values: np.ndarray) -> bool:
+    """Return whether clients of both protocols get correct responses."""
     try:
         with clients(served) as both:
             return all(np.array_equal(infer(module, client, values), values * 2) for module, client in both.items())
@@ -154,8 +154,8 @@ def _doubles(served: Served, values: np.ndarray) -> bool:
         return False
 
 
-def _workers(served: Served) -> list[psutil.Process]:
-    """Return the processes of instances: children of the server that have none themselves and are no zombies."""
+def _workers(served: ServerProcess) -> list[psutil.Process]:
+    """Return the instance processes: direct children without children that are not zombies."""
     found = []
     for process in psutil.Process(served.process.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):
@@ -164,8 +164,8 @@ def _workers(served: Served) -> list[psutil.Process]:
     return found
 
 
-def _ask_until(served: Served, over: threading.Event, number: int) -> tuple[int, int, int]:
-    """Return how many answers were right, how many wrong, and how many requests failed."""
+def _infer_until(served: ServerProcess, over: threading.Event, number: int) -> tuple[int, int, int]:
+    """Return the counts of correct responses, wrong responses and failed requests."""
     right = wrong = failed = 0
     module = tritonclient.http if number % 2 else tritonclient.grpc
     with clients(served) as both:

@@ -17,7 +17,7 @@ from tritonpy.plugins import make_plugin_manager
 ROOT = Path(__file__).resolve().parent.parent
 POLICY = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 KINDS = {"frontends": "tritonpy_frontends", "backends": "tritonpy_backends"}
-MODEL_FIELDS = {"max_queue_size"}  # of a model's configuration
+MODEL_FIELDS = {"max_queue_size"}  # fields of a model's configuration
 
 
 def section(title: str) -> str:
@@ -39,7 +39,7 @@ def options(section_name: str, plugin: str) -> type[Options]:
 
 
 def exists(option: str) -> bool:
-    """Tell whether `option` is a key of server.yaml, by its path; or, without a path, of a frontend."""
+    """Return whether `option` is a path in server.yaml or, without a dot, a frontend option."""
     first, *rest = option.split(".")
     if first in KINDS:
         kind, rest = options(first, rest[0]), rest[1:]
@@ -76,7 +76,7 @@ def test_an_option_that_does_not_exist_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    ("what", "option", "shown"),
+    ("what", "option", "expected"),
     [
         ("time for the head", "frontends.http.head_timeout_s", "60 s"),
         ("time without progress", "frontends.http.body_timeout_s", "300 s"),
@@ -88,16 +88,16 @@ def test_an_option_that_does_not_exist_is_found() -> None:
         ("loads at a time", "control.threads", "4,"),
     ],
 )
-def test_the_limits_are_those_of_the_code(what: str, option: str, shown: str) -> None:
+def test_the_documented_limits_match_the_code(what: str, option: str, expected: str) -> None:
     [limit] = [row[1] for row in rows("Limits") if row[0].startswith(what)]
-    assert shown in limit
+    assert expected in limit
     section_name, plugin, name = option.split(".") if option.startswith("frontends") else ("", "", "threads")
     kind: Any = options(section_name, plugin) if plugin else fields(ServerConfig)["control"].type
-    amount, _, unit = shown.replace(",", "").partition(" ")
+    amount, _, unit = expected.replace(",", "").partition(" ")
     assert fields(kind)[name].default == int(amount) * {"KiB": 1 << 10, "MiB": 1 << 20}.get(unit, 1)
 
 
-def test_the_defaults_are_those_of_the_code() -> None:
+def test_the_documented_defaults_match_the_code() -> None:
     defaults = ServerConfig()
     stated = {row[0]: row[1] for row in rows("Defaults")}
     assert stated["address"].startswith(defaults.host)

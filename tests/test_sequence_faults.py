@@ -1,4 +1,4 @@
-"""What becomes of sequences when clients, workers, models and servers go away in their middle."""
+"""Sequences whose clients, workers, models or servers end before the sequence does."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import psutil
 import pytest
 import tritonclient.grpc
 
-from tests.cancelling import Stage, add_model, stage
-from tests.conftest import TIMEOUT_S, Models, Serve, Served
+from tests.cancellation import CancellationServer, add_model, cancellation_server
+from tests.conftest import TIMEOUT_S, Models, Serve, ServerProcess
 from tests.sequence_clients import value_input, waiting
 from tests.sequence_models import FACTOR, PYTHON, STRATEGIES, onnx_config, onnx_model, python_config
 
-IDLE_US = 4_000_000  # who has the seat is not idle for as long between two requests
-ONE_SEAT = ("direct { }", "oldest { max_candidate_sequences: 1 }")
+IDLE_US = 4_000_000  # the current sequence is never idle this long between two requests
+ONE_SLOT = ("direct { }", "oldest { max_candidate_sequences: 1 }")
 ISOLATED = 'parameters { key: "isolation" value { string_value: "process" } }'
 MISSING_START = "must specify the START flag on the first request of the sequence"
 
@@ -35,16 +35,16 @@ def body(value: int, sequence: int | str, start: bool = False, end: bool = False
     return json.dumps({"inputs": [tensor], "parameters": flags})
 
 
-def infer(served: Served, model: str, value: int, sequence: int | str, **flags: bool) -> Any:
-    """Return the number that a model answers, or the text of its error."""
-    answer = served.ask(f"/v2/models/{model}/infer", body(value, sequence, **flags)).json()
-    return answer["error"] if "error" in answer else answer["outputs"][0]["data"][0]
+def infer(served: ServerProcess, model: str, value: int, sequence: int | str, **flags: bool) -> Any:
+    """Return the number that a model returns, or the text of its error."""
+    response = served.request(f"/v2/models/{model}/infer", body(value, sequence, **flags)).json()
+    return response["error"] if "error" in response else response["outputs"][0]["data"][0]
 
 
 @pytest.fixture(scope="module")
-def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     models = Models(tmp_path_factory.mktemp("faults") / "models")
-    for number, strategy in enumerate(ONE_SEAT):
+    for number, strategy in enumerate(ONE_SLOT):
         config = onnx_config(strategy, idle_us=IDLE_US).replace("max_batch_size: 4", "max_batch_size: 1")
         models.repository.add(f"one_seat_{number}", config, {1: {"model.onnx": onnx_model()}})
         patient = onnx_config(strategy, idle_us=3_600_000_000).replace("max_batch_size: 4", "max_batch_size: 1")
@@ -62,8 +62,8 @@ def running(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield served
 
 
-def leave_http(served: Served, model: str) -> None:
-    """Start a sequence on a connection, and close it."""
+def disconnect_http(served: ServerProcess, model: str) -> None:
+    """Start a sequence on a connection and close the connection."""
     sent = body(1, 1, start=True).encode()
     head = f"POST /v2/models/{model}/infer HTTP/1.1\r\nHost: x\r\nContent-Length: {len(sent)}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", served.ports["http"]), TIMEOUT_S) as connection:
@@ -71,27 +71,29 @@ def leave_http(served: Served, model: str) -> None:
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
 
 
-def leave_stream(served: Served, model: str) -> None:
-    """Start a sequence on a stream, and cancel it."""
-    answers: queue.SimpleQueue[Any] = queue.SimpleQueue()
+def cancel_stream(served: ServerProcess, model: str) -> None:
+    """Start a sequence on a stream and cancel the stream."""
+    responses: queue.SimpleQueue[Any] = queue.SimpleQueue()
     with tritonclient.grpc.InferenceServerClient(served.grpc) as client:
-        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.start_stream(lambda result, error: responses.put((result, error)))
         client.async_stream_infer(model, [value_input(tritonclient.grpc, 1)], sequence_id=1, sequence_start=True)
-        assert answers.get(timeout=TIMEOUT_S)[1] is None
+        assert responses.get(timeout=TIMEOUT_S)[1] is None
         client.stop_stream(cancel_requests=True)
 
 
-@pytest.mark.parametrize("leave", [leave_http, leave_stream])
-@pytest.mark.parametrize("model", [f"one_seat_{number}" for number in range(len(ONE_SEAT))])
-def test_the_seat_of_a_client_that_vanished_goes_to_the_next(running: Served, model: str, leave: Any) -> None:
-    leave(running, model)
-    assert infer(running, model, 5, 2, start=True) == 5  # it waits for the seat in the backlog
+@pytest.mark.parametrize("disconnect", [disconnect_http, cancel_stream])
+@pytest.mark.parametrize("model", [f"one_seat_{number}" for number in range(len(ONE_SLOT))])
+def test_the_slot_of_a_disconnected_client_goes_to_the_next_sequence(
+    running: ServerProcess, model: str, disconnect: Any
+) -> None:
+    disconnect(running, model)
+    assert infer(running, model, 5, 2, start=True) == 5  # waits for the slot in the backlog
     assert MISSING_START in infer(running, model, 2, 1)
     assert infer(running, model, 1, 2, end=True) == 5 * FACTOR + 1
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_worker_that_is_killed_takes_its_sequences_along(running: Served, strategy: str) -> None:
+def test_a_killed_worker_ends_its_sequences(running: ServerProcess, strategy: str) -> None:
     model = f"mortal_{strategy}"
     for sequence in (1, 2):
         assert infer(running, model, 5, sequence, start=True) == 5
@@ -103,7 +105,7 @@ def test_a_worker_that_is_killed_takes_its_sequences_along(running: Served, stra
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_states_that_the_server_keeps_outlive_a_worker(running: Served, strategy: str) -> None:
+def test_implicit_states_survive_a_killed_worker(running: ServerProcess, strategy: str) -> None:
     model = f"isolated_{strategy}"
     assert infer(running, model, 5, 1, start=True) == 5
     before = isolated_workers(running)
@@ -113,7 +115,7 @@ def test_states_that_the_server_keeps_outlive_a_worker(running: Served, strategy
     assert infer(running, model, 1, 1, end=True) == 5 * FACTOR + 1
 
 
-def isolated_workers(served: Served) -> set[int]:
+def isolated_workers(served: ServerProcess) -> set[int]:
     """Return the ids of the processes that run a backend of the server."""
     found = set()
     for process in psutil.Process(served.process.pid).children(recursive=True):
@@ -124,55 +126,55 @@ def isolated_workers(served: Served) -> set[int]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_live_sequences_end_with_a_reload(running: Served, strategy: str) -> None:
+def test_live_sequences_end_with_a_reload(running: ServerProcess, strategy: str) -> None:
     model = f"reloaded_{strategy}"
     assert infer(running, model, 5, 1, start=True) == 5
-    config = json.loads(running.ask(f"/v2/models/{model}/config").body)
+    config = json.loads(running.request(f"/v2/models/{model}/config").body)
     config["sequence_batching"]["max_sequence_idle_microseconds"] += 1
-    answer = running.ask(
+    response = running.request(
         f"/v2/repository/models/{model}/load", json.dumps({"parameters": {"config": json.dumps(config)}})
     )
-    assert answer.status == 200, answer.body
+    assert response.status == 200, response.body
     assert MISSING_START in infer(running, model, 1, 1)
     assert infer(running, model, 1, 1, start=True, end=True) == 1
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_request_of_a_model_that_unloads_is_answered_once(running: Served, strategy: str) -> None:
-    """Those that came in time are served in order, the later ones are refused."""
-    model, answers = f"unloaded_{strategy}", queue.SimpleQueue[Any]()
+def test_every_request_of_an_unloading_model_gets_one_response(running: ServerProcess, strategy: str) -> None:
+    """Requests that arrived in time are served in order; later ones are refused."""
+    model, responses = f"unloaded_{strategy}", queue.SimpleQueue[Any]()
     with tritonclient.grpc.InferenceServerClient(running.grpc) as client:
-        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.start_stream(lambda result, error: responses.put((result, error)))
         for number in range(200):
             start, last = number == 0, number == 199
             inputs = [value_input(tritonclient.grpc, 1)]
             client.async_stream_infer(model, inputs, sequence_id=1, sequence_start=start, sequence_end=last)
             if number == 100:
-                assert running.ask(f"/v2/repository/models/{model}/unload", "{}").status == 200
-        found = [answers.get(timeout=TIMEOUT_S) for _ in range(200)]
+                assert running.request(f"/v2/repository/models/{model}/unload", "{}").status == 200
+        found = [responses.get(timeout=TIMEOUT_S) for _ in range(200)]
         client.stop_stream()
     served = [int(result.as_numpy("OUT")[0, 0]) for result, error in found if error is None]
     assert served == fold_of_ones(len(served))
     texts = {error.message() for _, error in found if error is not None}
     assert all("Request for unknown model" in text or MISSING_START in text for text in texts), texts
-    assert answers.empty()
+    assert responses.empty()
 
 
-@pytest.mark.parametrize("number", range(len(ONE_SEAT)))
-def test_what_waits_for_a_seat_when_its_model_unloads_does_not_wait_for_those_that_can_no_longer_end(
-    running: Served, number: int
+@pytest.mark.parametrize("number", range(len(ONE_SLOT)))
+def test_queued_sequences_of_an_unloading_model_do_not_wait_for_unfinishable_ones(
+    running: ServerProcess, number: int
 ) -> None:
     model = f"patient_{number}"
     with ThreadPoolExecutor(5) as pool:
         assert infer(running, model, 1, 1, start=True) == 1
         others = [pool.submit(infer, running, model, each, each, start=True) for each in range(2, 7)]
         running.wait(lambda: waiting(running, model) == 5, "all others wait")
-        assert running.ask(f"/v2/repository/models/{model}/unload", "{}").status == 200
+        assert running.request(f"/v2/repository/models/{model}/unload", "{}").status == 200
         assert [each.result(TIMEOUT_S) for each in others] == [2, 3, 4, 5, 6]
 
 
 def fold_of_ones(count: int) -> list[int]:
-    """Return the running totals of ones, as 64 bits have them."""
+    """Return the running totals of ones with 64-bit wraparound."""
     totals, total = [], np.int64(0)
     with np.errstate(over="ignore"):
         for _ in range(count):
@@ -182,8 +184,8 @@ def fold_of_ones(count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_two_clients_with_one_id_are_one_sequence(running: Served, strategy: str) -> None:
-    """The later START begins anew; who goes on with the id goes on with that."""
+def test_two_clients_with_one_id_are_one_sequence(running: ServerProcess, strategy: str) -> None:
+    """The later START restarts the sequence; requests of both clients continue it."""
     model = f"shared_{strategy}"
     assert infer(running, model, 1, 9, start=True) == 1
     assert infer(running, model, 10, 9, start=True) == 10
@@ -193,17 +195,17 @@ def test_two_clients_with_one_id_are_one_sequence(running: Served, strategy: str
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_clients_that_quarrel_over_an_id_are_all_answered(running: Served, strategy: str) -> None:
-    def quarrel(value: int) -> list[Any]:
+def test_concurrent_clients_with_one_id_all_get_responses(running: ServerProcess, strategy: str) -> None:
+    def send_values(value: int) -> list[Any]:
         return [infer(running, f"shared_{strategy}", value, 8, start=number % 3 == 0) for number in range(30)]
 
     with ThreadPoolExecutor(4) as pool:
-        answers = [answer for found in pool.map(quarrel, range(1, 5)) for answer in found]
-    assert all(isinstance(answer, int) for answer in answers), answers
+        responses = [response for found in pool.map(send_values, range(1, 5)) for response in found]
+    assert all(isinstance(response, int) for response in responses), responses
     assert infer(running, f"shared_{strategy}", 1, 8, start=True, end=True) == 1
 
 
-def test_a_flood_of_starts_without_an_end_drains_as_they_become_idle(running: Served) -> None:
+def test_unfinished_sequences_are_released_when_idle(running: ServerProcess) -> None:
     with ThreadPoolExecutor(32) as pool:
         started = pool.map(
             lambda number: infer(running, "crowded", number, f"flood {number}", start=True), range(1, 401)
@@ -213,14 +215,14 @@ def test_a_flood_of_starts_without_an_end_drains_as_they_become_idle(running: Se
 
 
 @pytest.fixture(scope="module")
-def slow(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Models that run a request until they are told to end it; one seat each."""
-    models, folder = Models(tmp_path_factory.mktemp("slow") / "models"), tmp_path_factory.mktemp("told")
+def slow(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CancellationServer]:
+    """Models that run a request until its file exists; one slot each."""
+    models, folder = Models(tmp_path_factory.mktemp("slow") / "models"), tmp_path_factory.mktemp("progress")
     for strategy in STRATEGIES:
-        batching = f"sequence_batching {{ {ONE_SEAT[strategy == 'oldest']} max_sequence_idle_microseconds: 60000000 }}"
+        batching = f"sequence_batching {{ {ONE_SLOT[strategy == 'oldest']} max_sequence_idle_microseconds: 60000000 }}"
         add_model(models, f"slow_{strategy}", folder, more=batching)
     flags = (f"--model-repository={models.path}", "--metrics-interval-ms=50")
-    with serve(*flags) as served, stage(served, folder) as made:
+    with serve(*flags) as served, cancellation_server(served, folder) as made:
         yield made
 
 
@@ -229,39 +231,39 @@ def in_sequence(name: str, sequence: int, **flags: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_who_cancels_in_the_middle_gives_the_seat_away(slow: Stage, strategy: str) -> None:
+def test_cancelling_in_mid_sequence_releases_the_slot(slow: CancellationServer, strategy: str) -> None:
     model, names = f"slow_{strategy}", [f"{letter} {strategy}" for letter in "abc"]
-    first = slow.answer(model, **in_sequence(names[0], 1, start=True))
-    slow.until(f"begin {names[0]}")
-    second = slow.answer(model, **in_sequence(names[1], 1))
-    other = slow.answer(model, **in_sequence(names[2], 2, start=True, end=True))
-    slow.until_waiting(model, 2)
+    first = slow.infer(model, **in_sequence(names[0], 1, start=True))
+    slow.wait_for_event(f"begin {names[0]}")
+    second = slow.infer(model, **in_sequence(names[1], 1))
+    other = slow.infer(model, **in_sequence(names[2], 2, start=True, end=True))
+    slow.wait_until_queued(model, 2)
     second.cancel()
-    slow.until_waiting(model, 1)
-    slow.go(names[0])
+    slow.wait_until_queued(model, 1)
+    slow.finish(names[0])
     first.result()
-    slow.go(names[2])
-    other.result()  # though the first sequence had no END, and would be idle for a minute
+    slow.finish(names[2])
+    other.result()  # although the first sequence had no END and would be idle for a minute
     assert slow.events(*names) == [f"{what} {names[at]}" for at in (0, 2) for what in ("begin", "done")]
 
 
-def test_live_sequences_end_well_when_the_server_drains(serve: Serve, models: Models, tmp_path: Path) -> None:
-    """What runs and what waits of them is answered; whoever starts another one is refused."""
+def test_live_sequences_finish_while_the_server_drains(serve: Serve, models: Models, tmp_path: Path) -> None:
+    """Running and queued requests are served; new sequences are refused."""
     batching = "sequence_batching { max_sequence_idle_microseconds: 60000000 }"
     add_model(models, "slow", tmp_path, more=batching)
     with (
         serve(f"--model-repository={models.path}", "--metrics-interval-ms=50") as served,
-        stage(served, tmp_path) as made,
+        cancellation_server(served, tmp_path) as made,
     ):
-        answers = []
+        responses = []
         for number in range(3):
-            asked = in_sequence(f"drain {number}", 1, start=number == 0, end=number == 2)
-            answers.append(made.answer("slow", **asked))
-            made.until("begin drain 0")
-            made.until_waiting("slow", number)
+            parameters = in_sequence(f"drain {number}", 1, start=number == 0, end=number == 2)
+            responses.append(made.infer("slow", **parameters))
+            made.wait_for_event("begin drain 0")
+            made.wait_until_queued("slow", number)
         served.process.send_signal(signal.SIGTERM)
-        served.until_logged(r"Signal \(15\) received")
-        for number, answer in enumerate(answers):
-            made.go(f"drain {number}")
-            assert answer.result().id == f"drain {number}"
-        assert served.until_ended() == 0
+        served.wait_until_logged(r"Signal \(15\) received")
+        for number, response in enumerate(responses):
+            made.finish(f"drain {number}")
+            assert response.result().id == f"drain {number}"
+        assert served.wait_until_exit() == 0

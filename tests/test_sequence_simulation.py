@@ -1,6 +1,7 @@
-"""Many interleaved sequences, checked against a plain accumulator: none lost, none out of order, none mixed up.
+"""Many interleaved sequences, checked against a plain accumulator: no loss, reordering or mixing.
 
-`TRITONPY_SEQUENCES` says how many there are (2000 are the whole of it), `TRITONPY_SEED` repeats a run.
+`TRITONPY_SEQUENCES` is the number of sequences (2000 is the full test). `TRITONPY_SEED` repeats a
+run.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Models, Serve, Served
+from tests.conftest import Models, Serve, ServerProcess
 from tests.sequence_clients import plans, run_all
 from tests.sequence_models import PYTHON, STRATEGIES, onnx_config, onnx_model, python_config
 
@@ -35,15 +36,15 @@ def stateful(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.parametrize("backend", ["python", "onnx"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_interleaved_sequences_are_as_a_plain_accumulator_says(stateful: Served, strategy: str, backend: str) -> None:
+def test_interleaved_sequences_match_a_plain_accumulator(stateful: ServerProcess, strategy: str, backend: str) -> None:
     print(f"TRITONPY_SEED={SEED} TRITONPY_SEQUENCES={SEQUENCES}")
     random = Random(f"{SEED} {strategy} {backend}")
     names = [f"{backend}_{strategy}_{count}" for count in COUNTS]
     sent = plans(random, names, SEQUENCES // 4)
     run_all(stateful.http, stateful.grpc, sent, random)
-    assert {plan.id: plan.answers for plan in sent} == {plan.id: plan.expected for plan in sent}
+    assert {plan.id: plan.responses for plan in sent} == {plan.id: plan.expected for plan in sent}
     for name in names:
-        (statistics,) = stateful.ask(f"/v2/models/{name}/stats").json()["model_stats"]
+        (statistics,) = stateful.request(f"/v2/models/{name}/stats").json()["model_stats"]
         counts = statistics["inference_stats"]
         requests = sum(len(plan.values) for plan in sent if plan.model == name)
         assert (counts["success"]["count"], counts["fail"]["count"]) == (requests, 0)

@@ -1,4 +1,4 @@
-"""Sequences as a client has them: over both protocols, with names and numbers, at several instances, and while the server goes away."""
+"""Sequences from a client's view: both protocols, string and numeric ids, instances, shutdown."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class TritonPythonModel:
         self.sums, self.where = {}, int(args["model_instance_name"].rpartition("_")[2])
 
     def execute(self, requests):
-        return [self.answer(request) for request in requests]
+        return [self.respond(request) for request in requests]
 
-    def answer(self, request):
+    def respond(self, request):
         inputs = {tensor.name(): tensor.as_numpy().ravel() for tensor in request.inputs()}
         if not inputs["READY"][0]:
             assert not request.correlation_id() and not inputs["IN"].any()
@@ -86,7 +86,7 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sequences(serve: Any, gate: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One server for the tests of this file that leave it as it was."""
+    """A shared server for the tests of this file that do not change it."""
     from tests.conftest import Models
 
     models = Models(tmp_path_factory.mktemp("sequences") / "models")
@@ -103,7 +103,7 @@ def value(protocol: Any, number: int) -> Any:
 
 
 class Stream:
-    """A gRPC stream; `answers(n)` waits for so many and returns (id, output), or (None, error text)."""
+    """A gRPC stream; `responses(n)` waits for n responses: (id, output), or (None, error text)."""
 
     def __init__(self, url: str) -> None:
         self._arrived: queue.Queue[Any] = queue.Queue()
@@ -121,7 +121,7 @@ class Stream:
             **more,
         )
 
-    def answers(self, count: int) -> list[Any]:
+    def responses(self, count: int) -> list[Any]:
         found = []
         for _ in range(count):
             result, error = self._arrived.get(timeout=30)
@@ -132,7 +132,7 @@ class Stream:
         return found
 
     def close(self) -> None:
-        """Leave, with whatever is still asked for."""
+        """Close the stream, including requests in flight."""
         self._client.stop_stream(cancel_requests=True)
         self._client.close()
 
@@ -144,7 +144,7 @@ def stream(sequences: Any) -> Iterator[Stream]:
     opened.close()
 
 
-def ask(
+def infer_step(
     module: Any, client: Any, model: str, sequence: Any, number: int, start: bool = False, end: bool = False
 ) -> Any:
     given = {"sequence_id": sequence, "sequence_start": start, "sequence_end": end}
@@ -153,18 +153,18 @@ def ask(
 
 @pytest.mark.parametrize("model", ["direct", "oldest", "direct_named", "oldest_named"])
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_clients_of_both_protocols_have_their_sequences_to_themselves(
-    sequences: Any, protocol: str, model: str
-) -> None:
+def test_sequences_of_different_clients_are_independent(sequences: Any, protocol: str, model: str) -> None:
     module = getattr(tritonclient, protocol)
     found: dict[Any, list[Any]] = {}
 
-    def talk(sequence: Any) -> None:
+    def run_sequence(sequence: Any) -> None:
         with module.InferenceServerClient(getattr(sequences, protocol)) as client:
-            found[sequence] = [ask(module, client, model, sequence, step, step == 1, step == 6) for step in range(1, 7)]
+            found[sequence] = [
+                infer_step(module, client, model, sequence, step, step == 1, step == 6) for step in range(1, 7)
+            ]
 
     names = [f"{protocol} sequence {i}" if model.endswith("named") else 1000 + i for i in range(12)]
-    threads = [threading.Thread(target=talk, args=(name,)) for name in names]
+    threads = [threading.Thread(target=run_sequence, args=(name,)) for name in names]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -176,32 +176,30 @@ def test_clients_of_both_protocols_have_their_sequences_to_themselves(
 
 
 @pytest.mark.parametrize("model", ["direct", "oldest"])
-def test_a_stream_may_send_everything_at_once(stream: Stream, model: str) -> None:
-    count, length = 25, 8  # more sequences than there are slots
+def test_a_stream_may_send_all_requests_at_once(stream: Stream, model: str) -> None:
+    count, length = 25, 8  # more sequences than slots
     for step in range(1, length + 1):
         for sequence in range(1, count + 1):
             stream.send(model, sequence, step * sequence, step == 1, step == length)
     sums: dict[str, list[int]] = {}
-    for name, answer in stream.answers(count * length):
-        assert name is not None, answer
-        sums.setdefault(name.partition(":")[0], []).append(answer[0])
+    for name, response in stream.responses(count * length):
+        assert name is not None, response
+        sums.setdefault(name.partition(":")[0], []).append(response[0])
     triangle = [step * (step + 1) // 2 for step in range(1, length + 1)]
     assert sums == {str(sequence): [sequence * each for each in triangle] for sequence in range(1, count + 1)}
 
 
-def test_a_sequence_that_its_client_left_gives_its_slot_to_the_next(sequences: Any, stream: Stream) -> None:
+def test_an_abandoned_sequence_releases_its_slot(sequences: Any, stream: Stream) -> None:
     left = Stream(sequences.grpc)
     left.send("hasty", 1, 5, start=True)
-    assert left.answers(1) == [("1: 5", [5, 0, 0])]
+    assert left.responses(1) == [("1: 5", [5, 0, 0])]
     left.close()
     stream.send("hasty", 2, 6, start=True, end=True)
-    assert stream.answers(1) == [("2: 6", [6, 0, 1])]
+    assert stream.responses(1) == [("2: 6", [6, 0, 1])]
 
 
 @pytest.mark.parametrize("model", ["one", "hasty"])
-def test_a_client_that_vanishes_takes_its_waiting_requests_along(
-    sequences: Any, stream: Stream, gate: Path, model: str
-) -> None:
+def test_a_disconnect_cancels_queued_requests(sequences: Any, stream: Stream, gate: Path, model: str) -> None:
     entered = gate.with_name("open.entered")
     entered.unlink(missing_ok=True)
     gone = Stream(sequences.grpc)
@@ -215,11 +213,11 @@ def test_a_client_that_vanishes_takes_its_waiting_requests_along(
     sequences.wait(lambda: waiting(sequences, model) == 1, "those of the lost client do not wait any more")
     gate.touch()
     try:
-        assert stream.answers(1) == [("2: 7", [7, 0, 1])]
+        assert stream.responses(1) == [("2: 7", [7, 0, 1])]
     finally:
         gate.unlink()
     stream.send(model, 1, 2)
-    ((name, text),) = stream.answers(1)
+    ((name, text),) = stream.responses(1)
     assert name is None
     assert "must specify the START flag" in text
 
@@ -233,32 +231,32 @@ def own(serve: Any, models: Any, tmp_path: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("model", ["direct", "oldest"])
-def test_a_server_that_exits_waits_for_its_sequences_and_begins_no_others(own: Any, model: str) -> None:
+def test_a_draining_server_finishes_its_sequences_and_starts_no_new_ones(own: Any, model: str) -> None:
     stream = Stream(own.grpc)
     stream.send(model, 1, 1, start=True)
-    assert stream.answers(1)[0][1][0] == 1
+    assert stream.responses(1)[0][1][0] == 1
     client = tritonclient.http.InferenceServerClient(own.http)
     assert client.is_server_live()  # a client that keeps its connection is served on it
     own.process.send_signal(signal.SIGTERM)
-    own.until_logged(r"Signal \(15\) received")
+    own.wait_until_logged(r"Signal \(15\) received")
 
     def refused() -> bool:
         stream.send(model, 2, 1, start=True, end=True)
-        ((name, text),) = stream.answers(1)
+        ((name, text),) = stream.responses(1)
         assert name is not None or "has stopped accepting new inference requests" in text
         return name is None
 
     own.wait(refused, "no new sequence begins")
     stream.send(model, 1, 2)
     with client:
-        assert stream.answers(1) == [("1: 2", [3, 0, 0])]
-        assert ask(tritonclient.http, client, model, 1, 4, end=True) == [7, 0, 1]
-    assert own.until_ended() == 0
+        assert stream.responses(1) == [("1: 2", [3, 0, 0])]
+        assert infer_step(tritonclient.http, client, model, 1, 4, end=True) == [7, 0, 1]
+    assert own.wait_until_exit() == 0
     stream.close()
 
 
 @pytest.mark.parametrize("model", ["direct", "oldest"])
-def test_an_unloaded_model_serves_what_it_has_and_takes_no_more(own: Any, tmp_path: Path, model: str) -> None:
+def test_an_unloading_model_finishes_its_requests_and_accepts_no_more(own: Any, tmp_path: Path, model: str) -> None:
     stream = Stream(own.grpc)
     stream.send(model, 1, -1, start=True)
     own.wait((tmp_path / "gate.entered").exists, "the first request is being executed")
@@ -267,14 +265,14 @@ def test_an_unloaded_model_serves_what_it_has_and_takes_no_more(own: Any, tmp_pa
     with tritonclient.http.InferenceServerClient(own.http) as client:
         client.unload_model(model)
         with pytest.raises(InferenceServerException, match="no available versions"):
-            ask(tritonclient.http, client, model, 1, 2, end=True)
+            infer_step(tritonclient.http, client, model, 1, 2, end=True)
     (tmp_path / "gate").touch()
-    assert stream.answers(2) == [("1: -1", [-1, 0, 0]), ("1: 5", [4, 0, 0])]
-    own.until_logged(f"successfully unloaded '{model}'")
+    assert stream.responses(2) == [("1: -1", [-1, 0, 0]), ("1: 5", [4, 0, 0])]
+    own.wait_until_logged(f"successfully unloaded '{model}'")
     stream.close()
 
 
-def test_triton_s_variable_for_tests_holds_sequences_back_until_enough_requests_wait(
+def test_the_delay_scheduler_variable_holds_requests_until_enough_are_queued(
     serve: Any, models: Any, gate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "8")
@@ -284,7 +282,7 @@ def test_triton_s_variable_for_tests_holds_sequences_back_until_enough_requests_
         for sequence in (1, 2, 3, 4):
             opened.send("direct", sequence, 1, start=True)
             opened.send("direct", sequence, 2, end=True)
-        assert len(opened.answers(8)) == 8
+        assert len(opened.responses(8)) == 8
         opened.close()
         with tritonclient.http.InferenceServerClient(served.http) as client:
             (found,) = client.get_inference_statistics("direct")["model_stats"]

@@ -1,4 +1,4 @@
-"""Tensors in shared memory, by tritonclient's own utilities, its four clients and the real perf_analyzer."""
+"""Shared memory with tritonclient's utilities, its four clients and the real perf_analyzer."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def sharing(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[An
 
 
 class Client:
-    """One of tritonclient's clients; what is a coroutine is awaited."""
+    """One of tritonclient's clients; coroutines are awaited."""
 
     def __init__(self, kind: str, served: Any) -> None:
         protocol, _, aio = kind.partition(" ")
@@ -120,7 +120,7 @@ def client(request: pytest.FixtureRequest, sharing: Any) -> Iterator[Client]:
 
 @pytest.fixture
 def region(client: Client) -> Iterator[Callable[..., Any]]:
-    """`region(name, allocated)`: memory by tritonclient's utilities, all of it or a part of it registered under that name."""
+    """`region(name, allocated)`: tritonclient's memory, registered in full or in part as `name`."""
     with contextlib.ExitStack() as stack:
 
         def make(name: str, allocated: int, byte_size: int = 0, offset: int = 0) -> Any:
@@ -147,7 +147,7 @@ def shape_of(result: Any, name: str) -> list[int]:
     return output["shape"] if isinstance(output, dict) else list(output.shape)
 
 
-def test_inputs_and_outputs_lie_in_shared_memory(client: Client, region: Callable[..., Any]) -> None:
+def test_inputs_and_outputs_can_be_in_shared_memory(client: Client, region: Callable[..., Any]) -> None:
     given, taken = region("given", 128), region("taken", 128)
     shared_memory.set_shared_memory_region(given, [LEFT, RIGHT])
     inputs = [client.input("INPUT0", LEFT, "INT32", "given"), client.input("INPUT1", RIGHT, "INT32", "given", 64)]
@@ -170,7 +170,7 @@ def test_one_request_mixes_regions_and_data(client: Client, region: Callable[...
     assert (shared_memory.get_contents_as_numpy(handle, np.int32, [1, 16], offset=64) == LEFT + RIGHT).all()
 
 
-def test_text_travels_in_wire_form(client: Client, region: Callable[..., Any]) -> None:
+def test_strings_use_the_wire_form(client: Client, region: Callable[..., Any]) -> None:
     handle = region("text", 4096)
     shared_memory.set_shared_memory_region(handle, [wire_form(TEXT)])
     inputs, outputs = [client.input("IN", TEXT, "BYTES", "text")], [client.output("OUT", "text", 1000, 2048)]
@@ -251,10 +251,12 @@ def test_an_unregistered_region_stays_while_a_request_uses_it(
     folder[: len(str(tmp_path))] = np.frombuffer(str(tmp_path).encode(), np.uint8)
     shared_memory.set_shared_memory_region(handle, [folder])
     inputs, outputs = [client.input("IN", folder, "UINT8", "busy")], [client.output("OUT", "busy", 1024, 1024)]
-    answers: list[Any] = []
-    # The request has a client of its own: this one goes on meanwhile.
-    asking = Client(client.protocol.__name__.rpartition(".")[2], client.served)
-    thread = threading.Thread(target=lambda: answers.append(asking.call("infer", "waiting", inputs, outputs=outputs)))
+    responses: list[Any] = []
+    # The request has its own client, because this one continues meanwhile.
+    second_client = Client(client.protocol.__name__.rpartition(".")[2], client.served)
+    thread = threading.Thread(
+        target=lambda: responses.append(second_client.call("infer", "waiting", inputs, outputs=outputs))
+    )
     thread.start()
     client.served.wait((tmp_path / "arrived").exists, "the request arrives")
     client.call("unregister_system_shared_memory", "busy")
@@ -263,15 +265,13 @@ def test_an_unregistered_region_stays_while_a_request_uses_it(
         client.call("register_system_shared_memory", "busy", "/other", 64)
     (tmp_path / "go").touch()
     thread.join()
-    asking.close()
-    assert shape_of(answers[0], "OUT") == [1024]
+    second_client.close()
+    assert shape_of(responses[0], "OUT") == [1024]
     assert (shared_memory.get_contents_as_numpy(handle, np.uint8, [1024], offset=1024) == folder).all()
     assert status(client) == []
 
 
-def test_memory_that_is_cut_off_meanwhile_is_refused_and_the_server_lives(
-    client: Client, region: Callable[..., Any]
-) -> None:
+def test_a_truncated_region_is_an_error_and_the_server_survives(client: Client, region: Callable[..., Any]) -> None:
     region("cut", 1 << 20)
     os.truncate(f"/dev/shm{status(client)[0]['key']}", 4096)
     far = client.input("INPUT0", LEFT, "INT32", "cut", 8192)
@@ -285,7 +285,7 @@ def test_memory_that_is_cut_off_meanwhile_is_refused_and_the_server_lives(
     assert (client.call("infer", "add_sub", [near_too, near]).as_numpy("OUTPUT0") == LEFT + RIGHT).all()
 
 
-def test_it_is_off_unless_asked_for(client: Client, server: Any) -> None:
+def test_client_shared_memory_is_off_by_default(client: Client, server: Any) -> None:
     kind = "http" if client.protocol is tritonclient.http else "grpc"
     with contextlib.closing(Client(kind, server)) as other:
         for method, arguments in (
@@ -301,12 +301,12 @@ def test_it_is_off_unless_asked_for(client: Client, server: Any) -> None:
         assert status(other) == []
 
 
-def test_what_the_page_shows_works(sharing: Any) -> None:
+def test_the_example_of_the_page_works(sharing: Any) -> None:
     page = (Path(__file__).parent.parent / "docs" / "shared_memory.md").read_text(encoding="utf-8")
     code = page.split("```python\n")[1].split("```")[0]
     code = code.replace("localhost:8000", sharing.http).replace("/my_tensors", f"/tritonpy-{secrets.token_hex(6)}")
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
-    assert (shown.stdout, shown.returncode) == ("[[0. 1. 2. 3.]]\n", 0), shown.stderr
+    example = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
+    assert (example.stdout, example.returncode) == ("[[0. 1. 2. 3.]]\n", 0), example.stderr
 
 
 @pytest.mark.skipif(
@@ -329,4 +329,4 @@ def test_the_real_perf_analyzer_measures_with_shared_memory(sharing: Any, tmp_pa
     with report.open(newline="") as file:
         measured = next(csv.DictReader(file))
     assert float(measured["Inferences/Second"]) > 0
-    assert sharing.ask("/v2/systemsharedmemory/status").json() == []
+    assert sharing.request("/v2/systemsharedmemory/status").json() == []

@@ -1,4 +1,4 @@
-"""How a server ends: live requests finish, new ones are refused, and a second signal or the time-out ends it at once."""
+"""Shutdown: live requests finish, new ones are refused; a second signal forces it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ INFER = "/v2/models/gate/infer"
 
 @dataclass
 class LiveRequest:
-    """A server with one request that is being executed until `gate` exists."""
+    """A server with one request that executes until `gate` exists."""
 
     served: Any
     gate: Path
-    answers: list[Any] = field(default_factory=list)
+    responses: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.thread = threading.Thread(target=self._ask)
@@ -35,7 +35,7 @@ class LiveRequest:
 
     def _ask(self) -> None:
         with contextlib.suppress(OSError, http.client.HTTPException):
-            self.answers.append(self.served.ask(INFER, ONE))
+            self.responses.append(self.served.request(INFER, ONE))
 
 
 @pytest.fixture
@@ -53,14 +53,17 @@ def live(serve: Any, models: Any, tmp_path: Path, request: pytest.FixtureRequest
 
 
 def answered_503(served: Any) -> bool:
-    """Return whether a new connection is told that the server stops. Raises ConnectionError where it is not served at all."""
-    return bool(served.ask("/v2/health/live").status == 503)
+    """Return whether a new connection gets "Server is stopping".
+
+    Raises ConnectionError if the connection is not served.
+    """
+    return bool(served.request("/v2/health/live").status == 503)
 
 
 def refused_over_http(connection: http.client.HTTPConnection) -> tuple[int, str]:
     connection.request("POST", INFER, ONE)
-    answer = connection.getresponse()
-    return answer.status, answer.read().decode()
+    response = connection.getresponse()
+    return response.status, response.read().decode()
 
 
 def gate_inputs() -> list[Any]:
@@ -74,14 +77,14 @@ def test_a_signal_lets_live_requests_finish_and_refuses_new_connections(
     live: LiveRequest, number: signal.Signals
 ) -> None:
     live.served.process.send_signal(number)
-    live.served.wait(lambda: answered_503(live.served), "new connections are told that the server stops")
-    assert "Server is stopping" in live.served.ask(INFER, ONE).json()["error"]
-    assert live.served.ask("/v2/health/ready").status == 503
-    assert live.answers == []
+    live.served.wait(lambda: answered_503(live.served), "new connections get 'Server is stopping'")
+    assert "Server is stopping" in live.served.request(INFER, ONE).json()["error"]
+    assert live.served.request("/v2/health/ready").status == 503
+    assert live.responses == []
     live.gate.touch()
-    assert live.served.until_ended() == 0
+    assert live.served.wait_until_exit() == 0
     live.thread.join()
-    assert [(answer.status, answer.json()["outputs"][0]["data"]) for answer in live.answers] == [(200, [3.0])]
+    assert [(response.status, response.json()["outputs"][0]["data"]) for response in live.responses] == [(200, [3.0])]
     assert "Traceback" not in live.served.log
 
 
@@ -92,7 +95,7 @@ def kept_connection(served: Any) -> http.client.HTTPConnection:
     return connection
 
 
-def test_a_client_that_keeps_its_connection_is_served_until_it_leaves(serve: Any, models: Any) -> None:
+def test_a_keep_alive_connection_is_served_until_it_closes(serve: Any, models: Any) -> None:
     models.example("add_sub")
     names = ("INPUT0", "INPUT1")
     inputs = [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": list(range(16))} for name in names]
@@ -102,22 +105,22 @@ def test_a_client_that_keeps_its_connection_is_served_until_it_leaves(serve: Any
         contextlib.closing(kept_connection(served)) as connection,
     ):
         served.process.send_signal(signal.SIGINT)
-        served.wait(lambda: answered_503(served), "new connections are told that the server stops")
+        served.wait(lambda: answered_503(served), "new connections get 'Server is stopping'")
         for _ in range(3):
             connection.request("POST", "/v2/models/add_sub/infer", body)
-            answer = connection.getresponse()
-            assert answer.status == 200
-            answer.read()
-        served.until_logged(r"Timeout 30: Found \d HTTP service connections")
+            response = connection.getresponse()
+            assert response.status == 200
+            response.read()
+        served.wait_until_logged(r"Timeout 30: Found \d HTTP service connections")
         assert "Waiting for in-flight" not in served.log
         connection.close()
-        assert served.until_ended() == 0
+        assert served.wait_until_exit() == 0
         assert "Waiting for in-flight requests to complete." in served.log
         assert "Found 0 model versions that have in-flight inferences" in served.log
         assert served.log.count("Timeout 30: ") == 1
 
 
-def test_a_unused_connection_ends_a_while_after_its_last_request(serve: Any, models: Any, tmp_path: Path) -> None:
+def test_an_idle_connection_closes_after_its_last_request(serve: Any, models: Any, tmp_path: Path) -> None:
     models.example("add_sub")
     config = tmp_path / "server.yaml"
     config.write_text("frontends:\n  http: {drain_idle_s: 0.5}\n  grpc: {}\n  metrics: {}\n")
@@ -126,12 +129,12 @@ def test_a_unused_connection_ends_a_while_after_its_last_request(serve: Any, mod
         contextlib.closing(kept_connection(served)),
     ):
         served.process.send_signal(signal.SIGTERM)
-        assert served.until_ended() == 0
+        assert served.wait_until_exit() == 0
 
 
-# A fifth of the exit timeout is left for what follows, and that must be enough on a busy machine.
+# One fifth of the exit timeout remains for the rest, which must suffice on a busy machine.
 @pytest.mark.parametrize("live", [15], indirect=True)
-def test_a_kept_connection_and_grpc_are_refused_when_the_time_for_connections_is_over(live: LiveRequest) -> None:
+def test_keep_alive_and_grpc_connections_are_refused_after_the_drain_period(live: LiveRequest) -> None:
     served = live.served
     with (
         contextlib.closing(kept_connection(served)) as connection,
@@ -139,7 +142,7 @@ def test_a_kept_connection_and_grpc_are_refused_when_the_time_for_connections_is
     ):
         assert client.is_server_ready()
         served.process.send_signal(signal.SIGTERM)
-        served.until_logged("Waiting for in-flight requests")
+        served.wait_until_logged("Waiting for in-flight requests")
         assert served.log.count("Model 'gate' (version 1) has 1 in-flight inferences") == 1
         status, text = refused_over_http(connection)
         assert (status, "stopping" in text) == (503, True)
@@ -148,30 +151,30 @@ def test_a_kept_connection_and_grpc_are_refused_when_the_time_for_connections_is
         assert raised.value.status() == "StatusCode.UNAVAILABLE"
         assert "shutting down" in raised.value.message()
         live.gate.touch()
-        assert served.until_ended() == 0
+        assert served.wait_until_exit() == 0
 
 
 def test_new_grpc_connections_are_answered_while_the_server_drains(live: LiveRequest) -> None:
     live.served.process.send_signal(signal.SIGTERM)
-    live.served.wait(lambda: answered_503(live.served), "new connections are told that the server stops")
+    live.served.wait(lambda: answered_503(live.served), "new connections get 'Server is stopping'")
     with tritonclient.grpc.InferenceServerClient(live.served.grpc) as client:
         assert client.is_server_live()
     live.gate.touch()
-    assert live.served.until_ended() == 0
+    assert live.served.wait_until_exit() == 0
 
 
 @pytest.mark.parametrize("live", [1], indirect=True)
-def test_a_request_that_never_ends_does_not_hold_the_server_beyond_its_time_out(live: LiveRequest) -> None:
+def test_an_endless_request_does_not_delay_shutdown_beyond_the_timeout(live: LiveRequest) -> None:
     live.served.process.send_signal(signal.SIGINT)
-    assert live.served.until_ended() == 1
+    assert live.served.wait_until_exit() == 1
     assert "Exit timeout expired. Exiting immediately." in live.served.log
 
 
 def test_a_second_signal_ends_the_server_at_once(live: LiveRequest) -> None:
     live.served.process.send_signal(signal.SIGINT)
-    live.served.until_logged(r"Signal \(2\) received")
+    live.served.wait_until_logged(r"Signal \(2\) received")
     live.served.process.send_signal(signal.SIGINT)
-    assert live.served.until_ended() == 1
+    assert live.served.wait_until_exit() == 1
     assert "second signal" in live.served.log
 
 
@@ -180,13 +183,13 @@ def test_an_idle_server_ends_well_and_frees_its_ports(serve: Any, models: Any, n
     models.example("add_sub")
     with serve(f"--model-repository={models.path}") as served:
         served.process.send_signal(number)
-        assert served.until_ended() == 0
+        assert served.wait_until_exit() == 0
         assert "successfully unloaded 'add_sub' version 1" in served.log
         with pytest.raises(ConnectionRefusedError):
-            served.ask("/v2/health/live")
+            served.request("/v2/health/live")
 
 
-def test_open_streams_and_idle_connections_do_not_hold_the_server(serve: Any, models: Any) -> None:
+def test_open_streams_and_idle_connections_do_not_delay_shutdown(serve: Any, models: Any) -> None:
     models.example("add_sub")
     with serve(f"--model-repository={models.path}") as served:
         connection = http.client.HTTPConnection("127.0.0.1", served.ports["http"], timeout=60)
@@ -195,4 +198,4 @@ def test_open_streams_and_idle_connections_do_not_hold_the_server(serve: Any, mo
             client.start_stream(lambda result, error: None)
             assert client.is_server_live()
             served.process.send_signal(signal.SIGTERM)
-            assert served.until_ended() == 0
+            assert served.wait_until_exit() == 0

@@ -1,4 +1,4 @@
-"""HTTP/1.1, gRPC and REST over HTTP/2 on one port, in the clear and with TLS."""
+"""HTTP/1.1, gRPC and REST over HTTP/2 on one port, in cleartext and with TLS."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ import tritonclient.http
 import trustme
 from tritonclient.utils import InferenceServerException
 
-from tests.conftest import TIMEOUT_S, Served, tensors_text
+from tests.conftest import TIMEOUT_S, ServerProcess, tensors_text
 
 ADDRESS = re.compile(r"http on (?:127\.0\.0\.1|localhost):(\d+), grpc on (?:127\.0\.0\.1|localhost):(\d+)")
 LARGE = 40 * 1024 * 1024  # bytes of a tensor, more than every window
 
 
-def port_of(served: Served) -> int:
-    """Return the one port of HTTP and gRPC."""
+def port_of(served: ServerProcess) -> int:
+    """Return the common port of HTTP and gRPC."""
     found = ADDRESS.search(served.log)
     assert found is not None, served.log
     assert found[1] == found[2]
@@ -39,7 +39,7 @@ def port_of(served: Served) -> int:
 
 
 @pytest.fixture(scope="module")
-def single(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, int]]:
+def single(serve: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ServerProcess, int]]:
     from tests.conftest import Models
 
     models = Models(tmp_path_factory.mktemp("single") / "models")
@@ -73,7 +73,7 @@ def infer_over_grpc(client: Any, value: int) -> list[int]:
     return list(client.infer("add_sub", inputs).as_numpy("OUTPUT0")[0])
 
 
-def test_every_protocol_is_served_on_the_port(single: tuple[Served, int]) -> None:
+def test_every_protocol_is_served_on_the_port(single: tuple[ServerProcess, int]) -> None:
     _, port = single
     with tritonclient.http.InferenceServerClient(f"localhost:{port}") as client:
         assert client.is_server_ready()
@@ -85,7 +85,9 @@ def test_every_protocol_is_served_on_the_port(single: tuple[Served, int]) -> Non
         assert response.json()["outputs"][0]["data"] == [8] * 16
 
 
-def test_management_requests_and_errors_are_the_same_over_both_versions_of_http(single: tuple[Served, int]) -> None:
+def test_management_requests_and_errors_are_the_same_over_both_versions_of_http(
+    single: tuple[ServerProcess, int],
+) -> None:
     _, port = single
     calls = [
         ("GET", "/v2", None),
@@ -106,7 +108,7 @@ def test_management_requests_and_errors_are_the_same_over_both_versions_of_http(
 
 
 @pytest.mark.parametrize("has_length", [True, False])
-def test_a_large_tensor_crosses_http2_both_ways(single: tuple[Served, int], has_length: bool) -> None:
+def test_a_large_tensor_round_trips_over_http2(single: tuple[ServerProcess, int], has_length: bool) -> None:
     _, port = single
     data = np.arange(LARGE // 4, dtype=np.float32).tobytes()
     request = {
@@ -128,7 +130,7 @@ def test_a_large_tensor_crosses_http2_both_ways(single: tuple[Served, int], has_
     assert response.content[int(response.headers["inference-header-content-length"]) :] == data
 
 
-def test_a_stream_of_responses_waits_for_a_slow_client(single: tuple[Served, int]) -> None:
+def test_a_stream_of_responses_waits_for_a_slow_client(single: tuple[ServerProcess, int]) -> None:
     _, port = single
     count = 5000
     with (
@@ -140,7 +142,7 @@ def test_a_stream_of_responses_waits_for_a_slow_client(single: tuple[Served, int
 
 
 class RawHttp2:
-    """A client that sends what no well-behaved client would."""
+    """A client that violates the protocol."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
@@ -158,7 +160,10 @@ class RawHttp2:
         return stream
 
     def responses(self, count: int) -> dict[int, tuple[int, bytes]]:
-        """Return the status and the body of the next `count` responses by stream; the status of a reset stream is minus its code."""
+        """Return status and body of the next `count` responses by stream.
+
+        The status of a reset stream is its negated error code.
+        """
         statuses: dict[int, int] = {}
         bodies: dict[int, bytes] = defaultdict(bytes)
         ended: set[int] = set()
@@ -176,7 +181,7 @@ class RawHttp2:
         return {stream: (statuses[stream], bodies[stream]) for stream in ended}
 
     def request(self, headers: list[tuple[str, str]], body: bytes = b"") -> int:
-        """Return the status of the response, or minus the code of the stream's reset."""
+        """Return the status of the response, or the negated error code of the stream's reset."""
         stream = self.begin(headers, body)
         return self.responses(1)[stream][0]
 
@@ -184,7 +189,7 @@ class RawHttp2:
         self.socket.close()
 
 
-def test_many_streams_of_one_connection_are_independent(single: tuple[Served, int]) -> None:
+def test_many_streams_of_one_connection_are_independent(single: tuple[ServerProcess, int]) -> None:
     head = [(":method", "POST"), (":scheme", "http"), (":path", "/v2/models/add_sub/infer"), (":authority", "host")]
     with contextlib.closing(RawHttp2(single[1])) as client:
         values = {client.begin(head, json.dumps(add_sub_body(value)).encode()): value for value in range(100)}
@@ -205,7 +210,7 @@ def test_many_streams_of_one_connection_are_independent(single: tuple[Served, in
     ],
 )
 def test_pseudo_headers_cannot_smuggle_a_second_request(
-    single: tuple[Served, int], method: str, path: str, authority: str
+    single: tuple[ServerProcess, int], method: str, path: str, authority: str
 ) -> None:
     with contextlib.closing(RawHttp2(single[1])) as client:
         headers = [(":method", method), (":scheme", "http"), (":path", path), (":authority", authority)]
@@ -214,7 +219,7 @@ def test_pseudo_headers_cannot_smuggle_a_second_request(
         assert client.request(good) == 200
 
 
-def test_connection_specific_headers_reset_the_stream(single: tuple[Served, int]) -> None:
+def test_connection_specific_headers_reset_the_stream(single: tuple[ServerProcess, int]) -> None:
     with contextlib.closing(RawHttp2(single[1])) as client:
         head = [(":method", "POST"), (":scheme", "http"), (":path", "/v2"), (":authority", "host")]
         assert client.request([*head, ("transfer-encoding", "chunked")], b"0\r\n\r\n") == -1
@@ -222,7 +227,9 @@ def test_connection_specific_headers_reset_the_stream(single: tuple[Served, int]
 
 
 @pytest.mark.parametrize("first", [b"P", b"PRI * HT", b"\x16", b"\x16\x03\x01\x02\x00\x01"])
-def test_a_client_that_stops_in_its_first_bytes_holds_up_no_other(single: tuple[Served, int], first: bytes) -> None:
+def test_a_client_that_stalls_in_its_first_bytes_blocks_no_other(
+    single: tuple[ServerProcess, int], first: bytes
+) -> None:
     served, port = single
     with socket.create_connection(("127.0.0.1", port)) as slow:
         slow.sendall(first)
@@ -231,7 +238,7 @@ def test_a_client_that_stops_in_its_first_bytes_holds_up_no_other(single: tuple[
     assert served.process.poll() is None
 
 
-def test_the_first_bytes_may_come_one_by_one(single: tuple[Served, int]) -> None:
+def test_the_first_bytes_may_come_one_by_one(single: tuple[ServerProcess, int]) -> None:
     with socket.create_connection(("127.0.0.1", single[1]), TIMEOUT_S) as client:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in b"POST /v2/health/live HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n":
@@ -242,7 +249,7 @@ def test_the_first_bytes_may_come_one_by_one(single: tuple[Served, int]) -> None
     assert received.startswith(b"HTTP/1.1 405 ")
 
 
-def test_garbage_is_refused_like_on_the_http_port(single: tuple[Served, int]) -> None:
+def test_garbage_is_refused_like_on_the_http_port(single: tuple[ServerProcess, int]) -> None:
     with socket.create_connection(("127.0.0.1", single[1]), TIMEOUT_S) as client:
         client.sendall(b"\x00\x01\x02\x03 garbage\r\n\r\n")
         received = b""
@@ -274,7 +281,7 @@ def test_access_rules_hold_for_each_protocol(serve: Any, models: Any) -> None:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[ssl.SSLContext, list[str]]:
-    """A context that trusts the server, and the flags that encrypt both frontends."""
+    """A client context that trusts the server, and the flags that encrypt both frontends."""
     authority = trustme.CA()
     made = authority.issue_cert("localhost", "127.0.0.1")
     chain, key, root = tmp_path / "chain.pem", tmp_path / "key.pem", tmp_path / "root.pem"
@@ -319,8 +326,8 @@ def test_one_encrypted_frontend_alone_is_a_startup_error(
         f"frontends:\n  http: {{tls: {{{', '.join(certificate[1])}}}}}\n  metrics: false\n"
     )
     with serve(f"--config={config}", ports=False, until=None) as served:
-        assert served.until_ended() == 1
-        assert "single_port: give every frontend a certificate" in served.log
+        assert served.wait_until_exit() == 1
+        assert "single_port: configure a certificate" in served.log
 
 
 def test_a_taken_port_is_named(serve: Any, models: Any) -> None:
@@ -329,7 +336,7 @@ def test_a_taken_port_is_named(serve: Any, models: Any) -> None:
         port = taken.getsockname()[1]
         flags = [f"--model-repository={models.path}", f"--single-port={port}", "--metrics-port=0"]
         with serve(*flags, ports=False, until=None) as served:
-            assert served.until_ended() == 1
+            assert served.wait_until_exit() == 1
             assert f"single_port: cannot listen on 127.0.0.1:{port}" in served.log
 
 
@@ -337,7 +344,7 @@ def test_a_taken_port_is_named(serve: Any, models: Any) -> None:
 def test_options_that_exclude_a_single_port_are_named(serve: Any, models: Any, flag: str) -> None:
     models.example("add_sub")
     with serve(f"--model-repository={models.path}", "--single-port=0", flag, ports=False, until=None) as served:
-        assert served.until_ended() == 1
+        assert served.wait_until_exit() == 1
         assert "--single-port" in served.log
 
 
@@ -357,8 +364,8 @@ def test_requests_in_flight_are_answered_when_the_server_drains(serve: Any, mode
         thread.start()
         served.wait(gate.with_suffix(".entered").exists, "the request is being executed")
         served.process.terminate()
-        served.until_logged("Waiting for in-flight requests")
+        served.wait_until_logged("Waiting for in-flight requests")
         gate.touch()
-        assert served.until_ended() == 0
+        assert served.wait_until_exit() == 0
         thread.join()
     assert [response.json()["outputs"][0]["data"] for response in answered] == [[3.0]]

@@ -1,4 +1,4 @@
-"""TLS, Unix domain sockets and limits, as an operator turns them on: with flags and with server.yaml."""
+"""TLS, Unix domain sockets and limits, configured with flags and with server.yaml."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ INFER = "/v2/models/scalar/infer"
 
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory):
-    """A folder with a server's and a client's certificate and key, and the certificate that vouches for both."""
+    """A folder with certificates and keys of a server and a client, and the CA certificate of both."""
     folder, authority = tmp_path_factory.mktemp("pem"), trustme.CA()
     authority.cert_pem.write_to_path(folder / "root.pem")
     for name, made in (
@@ -64,7 +64,7 @@ with http.InferenceServerClient(address, ssl=True, ssl_options=options) as clien
 
 
 def http_client(served, pem, *pair):
-    """Run the real HTTP client in a process of its own: what it needs changes Python's sockets."""
+    """Run the real HTTP client in a separate process, because it changes Python's sockets."""
     address = f"localhost:{served.ports['http']}"
     command = [sys.executable, "-W", "ignore", "-c", HTTP_CLIENT, address, str(pem / "root.pem"), *map(str, pair)]
     return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
@@ -94,7 +94,7 @@ def test_both_protocols_are_encrypted_for_the_real_clients(serve, scalar, pem, m
             assert (pem / name).read_text().splitlines()[1] not in served.log
 
 
-def test_clients_without_a_certificate_are_refused_where_both_sides_need_one(serve, scalar, pem):
+def test_clients_without_a_certificate_are_refused_with_mutual_tls(serve, scalar, pem):
     with serve(scalar, *tls_flags(pem, "http", "grpc", mutual=True)) as served:
         assert http_client(served, pem).returncode != 0
         credentials = grpc.ssl_channel_credentials((pem / "root.pem").read_bytes())
@@ -109,16 +109,16 @@ def test_clients_without_a_certificate_are_refused_where_both_sides_need_one(ser
 @pytest.mark.parametrize(
     ("flag", "file", "why"),
     [
-        ("server-cert", "nowhere.pem", "it cannot be read: No such file or directory"),
-        ("server-cert", "server.key", "it holds no certificate in PEM form"),
-        ("server-key", "client.key", "the key does not belong to the first certificate of "),
-        ("server-key", "root.pem", "it holds no private key in PEM form"),
+        ("server-cert", "nowhere.pem", "cannot read the file: No such file or directory"),
+        ("server-cert", "server.key", "the file has no certificate in PEM format"),
+        ("server-key", "client.key", "the key does not match the first certificate of "),
+        ("server-key", "root.pem", "the file has no private key in PEM format"),
     ],
 )
 def test_a_wrong_file_stops_the_start_with_its_name_and_the_reason(serve, scalar, pem, protocol, flag, file, why):
     flags = [one for one in tls_flags(pem, protocol) if f"-{flag}=" not in one]
     with serve(scalar, *flags, f"--{protocol}-{flag}={pem / file}", until=None) as served:
-        assert served.until_ended() == 1
+        assert served.wait_until_exit() == 1
         key = {"server-cert": "certificate_file", "server-key": "key_file"}[flag]
         assert f"frontends.{protocol}.tls.{key} '{pem / file}': {why}" in served.log
         assert "Traceback" not in served.log
@@ -127,7 +127,7 @@ def test_a_wrong_file_stops_the_start_with_its_name_and_the_reason(serve, scalar
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
 def test_a_missing_file_stops_the_start(serve, scalar, protocol):
     with serve(scalar, f"--{protocol}-use-ssl=true", until=None) as served:
-        assert served.until_ended() == 1
+        assert served.wait_until_exit() == 1
         assert "TLS needs tls.certificate_file and tls.key_file" in served.log
 
 
@@ -163,21 +163,23 @@ def test_both_protocols_are_served_on_unix_sockets(serve, scalar, tmp_path):
     with serve(scalar, *flags, ports=False) as served:
         with tritonclient.grpc.InferenceServerClient(f"unix:{rpc}") as client:
             assert infer(client) == [1, 2]
-        assert b"200 OK" in ask(http, b"GET /v2/health/ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        assert b"200 OK" in raw_exchange(http, b"GET /v2/health/ready HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         with serve(scalar, *flags, ports=False, until=None) as second:
-            assert second.until_ended() == 1
+            assert second.wait_until_exit() == 1
             assert f"cannot listen on unix:{http}: another server listens there" in second.log
         served.process.kill()
         served.process.wait()
         assert http.exists()
-    with serve(scalar, *flags, ports=False) as served:  # what the killed one left is in nobody's way
+    with serve(
+        scalar, *flags, ports=False
+    ) as served:  # the socket that the killed server left does not block the new one
         served.process.terminate()
-        assert served.until_ended() == 0
+        assert served.wait_until_exit() == 0
     assert os.listdir(tmp_path) == ["models"]
 
 
-def ask(path, sent):
-    """Return everything that comes back from a Unix socket."""
+def raw_exchange(path, sent):
+    """Return everything that the server sends over a Unix socket."""
     received = b""
     with socket.socket(socket.AF_UNIX) as stream:
         stream.settimeout(TIMEOUT_S)
@@ -188,7 +190,7 @@ def ask(path, sent):
     return received
 
 
-def test_servers_share_their_ports_where_that_is_wanted(serve, scalar, free_ports):
+def test_servers_share_ports_with_the_reuse_flags(serve, scalar, free_ports):
     http, rpc = free_ports(2)
     flags = (
         f"--http-port={http}",
@@ -199,10 +201,10 @@ def test_servers_share_their_ports_where_that_is_wanted(serve, scalar, free_port
     )
     with serve(scalar, *flags, ports=False) as one, serve(scalar, *flags, ports=False) as other:
         assert one.ports["http"] == other.ports["http"] == http
-        assert one.ask("/v2/health/ready").status == 200
+        assert one.request("/v2/health/ready").status == 200
 
 
-def test_every_flag_of_grpc_connections_is_taken(serve, scalar):
+def test_every_grpc_connection_flag_is_accepted(serve, scalar):
     numbers = {
         "keepalive-time": 10000, "keepalive-timeout": 5000, "http2-max-pings-without-data": 0,
         "http2-min-recv-ping-interval-without-data": 1000, "http2-max-ping-strikes": 0, "max-connection-age": 60000,
@@ -223,14 +225,14 @@ def test_every_flag_of_grpc_connections_is_taken(serve, scalar):
 def test_the_largest_input_bounds_json_and_not_binary_tensors(serve, scalar):
     with serve(scalar, "--http-max-input-size=1000") as served:
         head = {"inputs": [{"name": "IN", "datatype": "FP32", "shape": [8, 1], "data": [1] * 8}]}
-        assert served.ask(INFER, json.dumps(head)).status == 200
+        assert served.request(INFER, json.dumps(head)).status == 200
         padded = json.dumps(head) + " " * 1000
-        answer = served.ask(INFER, padded)
-        assert answer.status == 400
+        response = served.request(INFER, padded)
+        assert response.status == 400
         text = f"request JSON size of {len(padded)} bytes exceeds the maximum allowed input size of 1000 bytes."
-        assert answer.json()["error"] == f"{text} Use --http-max-input-size to increase the limit."
-        answer = served.ask("/v2/repository/index", padded)
-        assert text in answer.json()["error"]
+        assert response.json()["error"] == f"{text} Use --http-max-input-size to increase the limit."
+        response = served.request("/v2/repository/index", padded)
+        assert text in response.json()["error"]
         binary = json.dumps(
             {
                 "inputs": [
@@ -238,11 +240,15 @@ def test_the_largest_input_bounds_json_and_not_binary_tensors(serve, scalar):
                 ]
             }
         )
-        answer = served.ask(INFER, binary.encode() + bytes(2000), {"Inference-Header-Content-Length": str(len(binary))})
-        assert "batch-size must be <= 8" in answer.json()["error"]  # its size is no matter
+        response = served.request(
+            INFER, binary.encode() + bytes(2000), {"Inference-Header-Content-Length": str(len(binary))}
+        )
+        assert (
+            "batch-size must be <= 8" in response.json()["error"]
+        )  # the error is about the batch size, not about the input size
 
 
-def test_who_asks_slowly_or_too_much_is_let_go_and_the_others_are_served(serve, scalar, tmp_path):
+def test_slow_and_oversized_requests_are_dropped_and_others_are_served(serve, scalar, tmp_path):
     limits = {"port": 0, "head_timeout_s": 4, "body_timeout_s": 4, "max_head_size": 4096, "max_connections": 40}
     (tmp_path / "server.yaml").write_text(json.dumps({"frontends": {"http": limits, "grpc": {"port": 0}}}))
     with serve(f"--config={tmp_path / 'server.yaml'}", scalar, "--metrics-port=0", ports=False) as served:
@@ -257,9 +263,9 @@ def test_who_asks_slowly_or_too_much_is_let_go_and_the_others_are_served(serve, 
                     if number % 2
                     else f"POST {INFER} HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n{{".encode()
                 )
-            assert served.ask("/v2/health/ready").status == 200
+            assert served.request("/v2/health/ready").status == 200
             for stream in slow:
                 assert b" 408 " in stream.recv(1000)
         assert b" 431 " in served.exchange(b"GET /v2 HTTP/1.1\r\nname: " + b"a" * 5000, last=False)
-        served.until_logged("refused a request from 127.0.0.1:[0-9]+: The request took too long to arrive")
-        assert served.ask("/v2/health/ready").status == 200
+        served.wait_until_logged("refused a request from 127.0.0.1:[0-9]+: The request took too long to arrive")
+        assert served.request("/v2/health/ready").status == 200

@@ -1,4 +1,4 @@
-"""Batches whose requests are not alike: ragged, of several shapes, reshaped, with inputs that may be absent, with shape tensors.
+"""Batches of unequal requests: ragged, variable shapes, reshape, optional inputs, shape tensors.
 
 Every model holds its first requests until all of them wait, so that they can run together.
 """
@@ -16,7 +16,7 @@ import tritonclient.grpc
 import tritonclient.http
 
 from tests import uneven_models as shapes
-from tests.conftest import Models, Serve, Served
+from tests.conftest import Models, Serve, ServerProcess
 
 HELD = 4
 PLACES = {"thread": "", "process": 'parameters { key: "isolation" value { string_value: "process" } }'}
@@ -36,7 +36,7 @@ Client = Callable[[str, Arrays], Arrays]
 
 
 def all_models() -> Iterator[tuple[str, bytes | None, str]]:
-    """Name, ONNX file and configuration of each."""
+    """Name, ONNX file and configuration of each model."""
     for place, more in PLACES.items():
         yield f"scattered_{place}", shapes.doubled_flat(), shapes.DOUBLED_FLAT + more
         for kind in KINDS:
@@ -50,8 +50,8 @@ def all_models() -> Iterator[tuple[str, bytes | None, str]]:
 
 
 @pytest.fixture(scope="module")
-def held(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server of all models, of each one for every protocol."""
+def held(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server with one copy of each model for every protocol."""
     models = Models(tmp_path_factory.mktemp("uneven") / "models")
     for (name, file, config), protocol in itertools.product(all_models(), PROTOCOLS):
         models.repository.add(f"{name}_{protocol}", config, {1: {} if file is None else {"model.onnx": file}})
@@ -67,8 +67,8 @@ def protocol(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def infer(held: Served, protocol: str) -> Iterator[Client]:
-    """Ask a model by the protocol; several threads may."""
+def infer(held: ServerProcess, protocol: str) -> Iterator[Client]:
+    """Send a request over the protocol; can be used by several threads."""
     module = getattr(tritonclient, protocol)
     more = {"concurrency": HELD} if protocol == "http" else {}
     with module.InferenceServerClient(getattr(held, protocol), **more) as client:
@@ -93,29 +93,29 @@ def _arrays(response: Any) -> Callable[[Any], Arrays]:
     return lambda answer: {name: answer.as_numpy(name) for name in names}
 
 
-def together(infer: Client, model: str, asked: Sequence[Arrays]) -> list[Arrays]:
-    """Ask everything at the same time."""
-    assert len(asked) == HELD
+def together(infer: Client, model: str, requests: Sequence[Arrays]) -> list[Arrays]:
+    """Send all requests at the same time."""
+    assert len(requests) == HELD
     with ThreadPoolExecutor(HELD) as pool:
-        return list(pool.map(lambda arrays: infer(model, arrays), asked))
+        return list(pool.map(lambda arrays: infer(model, arrays), requests))
 
 
-def executions(served: Served, model: str) -> int:
-    (statistics,) = served.ask(f"/v2/models/{model}/stats").json()["model_stats"]
+def executions(served: ServerProcess, model: str) -> int:
+    (statistics,) = served.request(f"/v2/models/{model}/stats").json()["model_stats"]
     assert statistics["inference_stats"]["success"]["count"] == HELD
     return int(statistics["execution_count"])
 
 
 def filled(*shape: int) -> np.ndarray:
-    """An array whose elements tell how many they are."""
+    """Return an array whose elements are its own size."""
     return np.full(shape, np.prod(shape), np.float32)
 
 
-def expected(kind: str, asked: Sequence[tuple[int, ...]]) -> list[float]:
-    """What a batch input says of requests of these shapes, in their order."""
-    counts = [int(np.prod(shape)) for shape in asked]
+def expected(kind: str, requests: Sequence[tuple[int, ...]]) -> list[float]:
+    """Return the batch input for requests of these shapes, in order."""
+    counts = [int(np.prod(shape)) for shape in requests]
     sums = list(itertools.accumulate(counts))
-    items = [size for rows, *sizes in asked for _ in range(rows) for size in sizes]
+    items = [size for rows, *sizes in requests for _ in range(rows) for size in sizes]
     values: dict[str, list[int]] = {
         "BATCH_ELEMENT_COUNT": counts,
         "BATCH_ACCUMULATED_ELEMENT_COUNT": sums,
@@ -129,17 +129,17 @@ def expected(kind: str, asked: Sequence[tuple[int, ...]]) -> list[float]:
 
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_ragged_requests_run_together_and_the_model_is_told_how_they_lie(
-    held: Served, infer: Client, protocol: str, kind: str, place: str
+def test_ragged_requests_are_batched_and_batch_inputs_describe_them(
+    held: ServerProcess, infer: Client, protocol: str, kind: str, place: str
 ) -> None:
-    asked = {6: (1, 3, 2), 1: (1, 1, 1), 4: (1, 2, 2), 5: (1, 5, 1)}
+    requests = {6: (1, 3, 2), 1: (1, 1, 1), 4: (1, 2, 2), 5: (1, 5, 1)}
     model = f"{kind.lower()}_{place}"
-    answers = together(infer, model, [{"RAGGED": filled(*shape)} for shape in asked.values()])
-    order = answers[0]["ORDER"][0].astype(int).tolist()
-    assert sorted(order) == sorted(asked)
+    responses = together(infer, model, [{"RAGGED": filled(*shape)} for shape in requests.values()])
+    order = responses[0]["ORDER"][0].astype(int).tolist()
+    assert sorted(order) == sorted(requests)
     flat = [float(count) for count in order for _ in range(count)]
-    made = expected(kind, [asked[count] for count in order])
-    for answer in answers:
+    made = expected(kind, [requests[count] for count in order])
+    for answer in responses:
         assert answer["ORDER"].tolist() == [order]
         assert answer["ALL"].tolist() == [flat]
         assert answer["MADE"].tolist() == [made]
@@ -148,29 +148,29 @@ def test_ragged_requests_run_together_and_the_model_is_told_how_they_lie(
 
 @pytest.mark.parametrize("place", PLACES)
 def test_outputs_of_ragged_batches_have_the_shapes_of_the_inputs(
-    held: Served, infer: Client, protocol: str, place: str
+    held: ServerProcess, infer: Client, protocol: str, place: str
 ) -> None:
-    asked = [filled(1, 2), filled(1, 4), filled(2, 1), filled(1, 3)]
-    answers = together(infer, f"scattered_{place}", [{"IN": array} for array in asked])
-    for array, answer in zip(asked, answers, strict=True):
+    requests = [filled(1, 2), filled(1, 4), filled(2, 1), filled(1, 3)]
+    responses = together(infer, f"scattered_{place}", [{"IN": array} for array in requests])
+    for array, answer in zip(requests, responses, strict=True):
         assert answer["OUT"].tolist() == (array * 2).tolist()
     assert executions(held, f"scattered_{place}_{protocol}") == 1
 
 
-def test_only_requests_of_one_shape_share_a_batch(held: Served, infer: Client, protocol: str) -> None:
-    asked = [filled(1, 2), filled(1, 3), filled(2, 2), filled(1, 3)]
-    answers = together(infer, "variable", [{"IN": array} for array in asked])
-    for array, answer in zip(asked, answers, strict=True):
+def test_only_requests_of_one_shape_share_a_batch(held: ServerProcess, infer: Client, protocol: str) -> None:
+    requests = [filled(1, 2), filled(1, 3), filled(2, 2), filled(1, 3)]
+    responses = together(infer, "variable", [{"IN": array} for array in requests])
+    for array, answer in zip(requests, responses, strict=True):
         assert answer["OUT"].tolist() == array.tolist()
     assert 2 <= executions(held, f"variable_{protocol}") <= HELD
 
 
 @pytest.mark.parametrize("shape", RESHAPES)
-def test_clients_and_model_see_different_shapes(held: Served, infer: Client, protocol: str, shape: str) -> None:
+def test_clients_and_model_see_different_shapes(held: ServerProcess, infer: Client, protocol: str, shape: str) -> None:
     sizes = {"scalar": (1,), "flat": (2, 2), "variable": (3, 2)}[shape]
-    asked = [np.random.default_rng(row).random((1 + row % 2, *sizes), np.float32) for row in range(HELD)]
-    answers = together(infer, f"reshaped_{shape}", [{"IN": array} for array in asked])
-    for array, answer in zip(asked, answers, strict=True):
+    requests = [np.random.default_rng(row).random((1 + row % 2, *sizes), np.float32) for row in range(HELD)]
+    responses = together(infer, f"reshaped_{shape}", [{"IN": array} for array in requests])
+    for array, answer in zip(requests, responses, strict=True):
         assert answer["OUT"].tolist() == array.tolist()
     assert executions(held, f"reshaped_{shape}_{protocol}") == 1
 
@@ -182,29 +182,29 @@ def test_an_optional_input_of_an_onnx_model_may_be_absent(infer: Client) -> None
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_batch_has_an_optional_input_for_all_of_its_requests_or_for_none(
-    held: Served, infer: Client, protocol: str, place: str
+def test_requests_with_different_optional_inputs_are_not_batched_together(
+    held: ServerProcess, infer: Client, protocol: str, place: str
 ) -> None:
     one = np.array([[1]], np.float32)
-    asked: list[Arrays] = [{"A": one}, {"B": one * 2}, {"A": one, "B": one * 2}, {"A": one * 4}]
-    answers = together(infer, f"maybe_{place}", asked)
-    assert [answer["SUM"].tolist() for answer in answers] == [[[1]], [[2]], [[3]], [[4]]]
-    seen = [bytes(answer["SEEN"][0, 0]).decode().partition(" in ")[0] for answer in answers]
+    requests: list[Arrays] = [{"A": one}, {"B": one * 2}, {"A": one, "B": one * 2}, {"A": one * 4}]
+    responses = together(infer, f"maybe_{place}", requests)
+    assert [answer["SUM"].tolist() for answer in responses] == [[[1]], [[2]], [[3]], [[4]]]
+    seen = [bytes(answer["SEEN"][0, 0]).decode().partition(" in ")[0] for answer in responses]
     assert seen == ["A", "B", "A B", "A"]
     assert 3 <= executions(held, f"maybe_{place}_{protocol}") <= HELD
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_only_requests_of_equal_shape_tensors_share_a_batch_and_it_has_one(
-    held: Served, infer: Client, protocol: str, place: str
+def test_only_requests_with_equal_shape_tensors_share_a_batch(
+    held: ServerProcess, infer: Client, protocol: str, place: str
 ) -> None:
-    asked: list[Arrays] = [
+    requests: list[Arrays] = [
         {"A": np.full((rows, 1), rows, np.float32), "B": np.array([size], np.float32)}
         for rows, size in ((1, 10), (2, 10), (1, 20), (2, 20))
     ]
-    answers = together(infer, f"shaped_{place}", asked)
-    assert [answer["SUM"].ravel().tolist() for answer in answers] == [[11], [12, 12], [21], [22, 22]]
-    assert {bytes(text).decode().partition(" in ")[0] for answer in answers for text in answer["SEEN"].ravel()} == {
+    responses = together(infer, f"shaped_{place}", requests)
+    assert [answer["SUM"].ravel().tolist() for answer in responses] == [[11], [12, 12], [21], [22, 22]]
+    assert {bytes(text).decode().partition(" in ")[0] for answer in responses for text in answer["SEEN"].ravel()} == {
         "A B"
     }
     assert 2 <= executions(held, f"shaped_{place}_{protocol}") <= HELD

@@ -1,4 +1,4 @@
-"""The example of a batch policy: it does what its text says, and keeps the promises of every policy."""
+"""The example of a batch policy: it works as documented and passes the checks of every policy."""
 
 from __future__ import annotations
 
@@ -48,54 +48,55 @@ class TestVolumePolicy(BatchPolicyContract):
     config = f"max_batch_size: 8 {LIMIT}"
 
 
-class Noting(Backend):
-    """Writes down the bytes of each request of a batch."""
+class RecordingBackend(Backend):
+    """Records the bytes of each request of a batch."""
 
     batches: list[list[int]]
 
     def execute(self, batch: Batch) -> None:
-        Noting.batches.append([request.inputs["IN"].nbytes for request in batch.requests])
+        RecordingBackend.batches.append([request.inputs["IN"].nbytes for request in batch.requests])
         super().execute(batch)
 
     def infer(self, inputs: Any) -> Any:
-        rows = Noting.batches[-1]
+        rows = RecordingBackend.batches[-1]
         return {"OUT": np.array(rows, np.int32).reshape(-1, 1)}
 
 
-class NotingPlugin:
+class RecordingPlugin:
     @hookimpl
     def tritonpy_backends(self) -> dict[str, type[Backend]]:
-        return {"noting": Noting}
+        return {"noting": RecordingBackend}
 
 
 @pytest.fixture
 def served(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningServer]:
     monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", str(HELD))
-    Noting.batches = []
+    RecordingBackend.batches = []
     model_repository.add("m", CONFIG + LIMIT)
     config = {
         "repositories": [{"url": str(model_repository.path)}],
         "frontends": {"grpc": False, "metrics": False, "http": {"port": 0}},
     }
-    with running_server(config, [PLUGIN, NotingPlugin()]) as server:
+    with running_server(config, [PLUGIN, RecordingPlugin()]) as server:
         yield server
 
 
-def test_batches_have_at_most_so_many_bytes_whatever_the_shapes(served: RunningServer) -> None:
+def test_batches_stay_within_the_byte_limit(served: RunningServer) -> None:
     sizes = [40, 40, 40, 12, 48, 400, 4, 96]
 
-    def ask(size: int) -> int:
+    def infer_size(size: int) -> int:
         with tritonclient.http.InferenceServerClient(served.http) as client:
             tensor = tritonclient.http.InferInput("IN", [1, size // 4], "INT32")
             tensor.set_data_from_numpy(np.zeros((1, size // 4), np.int32))
             return int(client.infer("m", [tensor]).as_numpy("OUT")[0, 0])
 
     with ThreadPoolExecutor(HELD) as pool:
-        assert list(pool.map(ask, sizes)) == sizes
-    assert sorted(size for batch in Noting.batches for size in batch) == sorted(sizes)
-    assert all(sum(batch) <= 100 or len(batch) == 1 for batch in Noting.batches)
+        assert list(pool.map(infer_size, sizes)) == sizes
+    assert sorted(size for batch in RecordingBackend.batches for size in batch) == sorted(sizes)
+    assert all(sum(batch) <= 100 or len(batch) == 1 for batch in RecordingBackend.batches)
     ended_early = [
-        sum(batch) + following[0] for batch, following in zip(Noting.batches, Noting.batches[1:], strict=False)
+        sum(batch) + following[0]
+        for batch, following in zip(RecordingBackend.batches, RecordingBackend.batches[1:], strict=False)
     ]
     assert all(volume > 100 for volume in ended_early), "a batch ended that the next request would have fitted into"
 
@@ -103,20 +104,20 @@ def test_batches_have_at_most_so_many_bytes_whatever_the_shapes(served: RunningS
 def test_without_its_limit_a_model_is_not_loaded(model_repository: ModelRepository) -> None:
     model_repository.add("m", CONFIG)
     config = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT, "exit_on_error": False}
-    with running_server(config, [PLUGIN, NotingPlugin()]) as server:
+    with running_server(config, [PLUGIN, RecordingPlugin()]) as server:
         (model,) = server.engine.repository_index()
         assert model.reason.endswith("needs the parameter MAX_BATCH_VOLUME_BYTES")
 
 
 @pytest.mark.parametrize("where", ["parameter", "file"])
-def test_a_library_of_triton_is_refused_with_the_way_to_go(model_repository: ModelRepository, where: str) -> None:
+def test_a_triton_batching_library_is_rejected_with_a_hint(model_repository: ModelRepository, where: str) -> None:
     parameter = 'parameters { key: "TRITON_BATCH_STRATEGY_PATH" value { string_value: "x.so" } }'
     if where == "parameter":
         model_repository.add("m", CONFIG + LIMIT + parameter)
     else:
         model_repository.add("m", CONFIG + LIMIT, {1: {"batchstrategy.so": b"\x7fELF"}})
     config = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT, "exit_on_error": False}
-    with running_server(config, [PLUGIN, NotingPlugin()]) as server:
+    with running_server(config, [PLUGIN, RecordingPlugin()]) as server:
         (model,) = server.engine.repository_index()
         assert {"parameter": 'parameters["TRITON_BATCH_STRATEGY_PATH"]', "file": "1/batchstrategy.so is"}[
             where

@@ -1,4 +1,4 @@
-"""ONNX models for batches that are not plain: tiny graphs, and the configurations that go with them."""
+"""Small ONNX models for unequal batches, and their configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tensors = Mapping[str, Sequence[Any]]
 def onnx_file(
     nodes: Sequence[Any], inputs: Tensors, outputs: Tensors, constants: Sequence[Any] = (), kind: str = "FP32"
 ) -> bytes:
-    """Return a model; tensors are shapes by name, with numbers and names of open dimensions."""
+    """Return a model; tensors are shapes by name, with numbers and names of variable dimensions."""
 
     def described(tensors: Tensors) -> list[Any]:
         return [helper.make_tensor_value_info(name, TYPES[kind], shape) for name, shape in tensors.items()]
@@ -29,9 +29,11 @@ def ints(name: str, *values: int) -> Any:
 
 
 def batch_seen(rank: int) -> bytes:
-    """A model that shows each row the whole batch: ALL is every element of the ragged input RAGGED, MADE the batch input BATCH, which has `rank` dimensions.
+    """A model that returns the whole batch for each row.
 
-    COUNTS, one number per request, says how many rows there are: it takes one row per request.
+    ALL is every element of the ragged input RAGGED. MADE is the batch input BATCH with `rank`
+    dimensions. COUNTS, one number per request, gives the number of rows: the model takes one row
+    per request.
     """
     nodes = [
         helper.make_node("Div", ["COUNTS", "COUNTS"], ["ones"]),
@@ -49,7 +51,7 @@ def batch_seen(rank: int) -> bytes:
 
 
 def batch_seen_config(kind: str, more: str = "") -> str:
-    """Return the configuration of `batch_seen` whose batch input is of a kind."""
+    """Return the configuration of `batch_seen` with a batch input of the given kind."""
     outputs = "\n".join(
         f'output {{ name: "{name}" data_type: TYPE_FP32 dims: -1 }}' for name in ("ALL", "MADE", "ORDER")
     )
@@ -86,7 +88,7 @@ def identity(*dims: Any) -> bytes:
 
 
 def reshape_config(given: str, inside: str) -> str:
-    """Return the configuration of an identity whose tensors have other shapes inside the model."""
+    """Return the configuration of an identity whose tensors are reshaped for the model."""
     return f"""
         max_batch_size: 8
         dynamic_batching {{ }}
@@ -104,7 +106,7 @@ VARIABLE = """
 
 
 def with_default() -> bytes:
-    """OUT = IN + BIAS, which is 10 unless it is given."""
+    """OUT = IN + BIAS, which is 10 by default."""
     bias = helper.make_tensor("BIAS", TensorProto.FLOAT, [2], [10.0, 10.0])
     return onnx_file([helper.make_node("Add", ["IN", "BIAS"], ["OUT"])], {"IN": [2], "BIAS": [2]}, {"OUT": [2]}, [bias])
 
@@ -117,7 +119,8 @@ WITH_DEFAULT = """
     output { name: "OUT" data_type: TYPE_FP32 dims: 2 }
 """
 
-# Those of the toy backends: the sum of the inputs that are there, and how many rows ran together; once with inputs that may be absent, once with a shape tensor.
+# Models of the toy backends return the sum of the present inputs and the rows per batch: optional
+# inputs, or a shape tensor.
 MAYBE = """
     backend: "together"
     max_batch_size: 8

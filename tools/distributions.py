@@ -1,4 +1,4 @@
-"""The distributions of this checkout: what their pyproject.toml files say, and how to build them."""
+"""The distributions of this checkout: their metadata from pyproject.toml, and their build."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NAME = re.compile(r"^[A-Za-z0-9][\w.-]*")
 
 
 class UnknownDistribution(Exception):
-    """A name that no distribution of the checkout has."""
+    """The checkout has no distribution of the given name."""
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """One folder with a pyproject.toml. `requirements` are those of its dependencies, without extras."""
+    """A folder with a pyproject.toml; `requirements` are its dependencies without extras."""
 
     name: str
     version: str
@@ -32,7 +32,7 @@ class Distribution:
 
     @property
     def short_name(self) -> str:
-        """The folder's name without its kind: `torch` of `plugins/backend_torch`."""
+        """The folder's name without its kind: `torch` for `plugins/backend_torch`."""
         return self.folder.name.partition("_")[2] or self.folder.name
 
 
@@ -55,18 +55,18 @@ def _read(path: Path) -> Distribution:
 
 
 def requirement_name(requirement: str) -> str:
-    """Return the name in `requirement`, normalized as package indexes do."""
+    """Return the name in `requirement`, normalized as in package indexes."""
     found = _NAME.match(requirement)
     return re.sub(r"[-_.]+", "-", found[0]).lower() if found else ""
 
 
-def find(wanted: str, distributions: Mapping[str, Distribution]) -> tuple[Distribution, str]:
-    """Return the distribution that `wanted` names, and its extras with brackets, or "".
+def find(reference: str, distributions: Mapping[str, Distribution]) -> tuple[Distribution, str]:
+    """Return the distribution named by `reference`, and its extras in brackets, or "".
 
-    A name is that of the distribution, of its folder, or the folder's without its kind. Raises UnknownDistribution.
+    The name is that of the distribution or its folder, with or without its kind. Raises UnknownDistribution.
     """
-    parsed = _REQUIREMENT.match(wanted.strip())
-    name = requirement_name(parsed["name"]) if parsed else wanted
+    parsed = _REQUIREMENT.match(reference.strip())
+    name = requirement_name(parsed["name"]) if parsed else reference
     names = {"core": distributions["tritonpy"]} if "tritonpy" in distributions else {}
     for each in distributions.values():
         for alias in (each.short_name, each.folder.name, each.name):
@@ -74,15 +74,15 @@ def find(wanted: str, distributions: Mapping[str, Distribution]) -> tuple[Distri
     if parsed is None or name not in names:
         near = difflib.get_close_matches(name, names, 1)
         short = ", ".join(sorted(each.short_name for each in distributions.values()))
-        hint = f"did you mean '{near[0]}'?" if near else f"there are: {short}"
-        raise UnknownDistribution(f"no plugin '{wanted}', {hint}")
+        hint = f"did you mean '{near[0]}'?" if near else f"available: {short}"
+        raise UnknownDistribution(f"no plugin '{reference}', {hint}")
     return names[name], parsed["extras"] or ""
 
 
-def with_siblings(wanted: Iterable[Distribution], distributions: Mapping[str, Distribution]) -> list[Distribution]:
-    """Return `wanted` and every distribution of the checkout that they need, each once."""
+def with_siblings(reference: Iterable[Distribution], distributions: Mapping[str, Distribution]) -> list[Distribution]:
+    """Return the given distributions and all distributions of the checkout that they need, each once."""
     found: dict[str, Distribution] = {}
-    waiting = list(wanted)
+    waiting = list(reference)
     while waiting:
         each = waiting.pop(0)
         if each.name not in found:
@@ -93,15 +93,15 @@ def with_siblings(wanted: Iterable[Distribution], distributions: Mapping[str, Di
 
 
 def run_pip(python: Path, arguments: Sequence[str], variables: Mapping[str, str] | None = None) -> None:
-    """Run pip of the environment of `python`. Raises subprocess.CalledProcessError."""
+    """Run pip in the environment of `python`. Raises subprocess.CalledProcessError."""
     environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1", **(variables or {})}
     subprocess.run([str(python), "-m", "pip", *arguments], env=environment, check=True)
 
 
 def run_build(python: Path, backend: Path, arguments: Sequence[str]) -> None:
-    """Run a pip command that builds distributions of the checkout, with names instead of folders as dependencies.
+    """Run a pip command that builds distributions of the checkout with names, not folders, as dependencies.
 
-    The build backend is installed once, into the folder `backend`: pip would otherwise download it for each of them.
+    The build backend is installed once, into the folder `backend`. Otherwise, pip downloads it for each build.
     """
     if not (backend / "hatchling").is_dir():
         run_pip(python, ["install", "-q", "--target", str(backend), BUILD_BACKEND])

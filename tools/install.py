@@ -1,9 +1,9 @@
-"""Installs tritonpy and the plugins that you name from this checkout: `python3 tools/install.py torch python`.
+"""Install tritonpy and the named plugins from this checkout: `python3 tools/install.py torch python`.
 
-A plugin's name is that of its folder, with or without its kind (`backend_torch` or `torch`), or of its distribution;
-extras follow in brackets: 'repo_cloud[s3]'. The packages go into the environment of the interpreter that runs this
-script if tritonpy is installed there or if it is a virtual environment, else into .venv, which is created if missing.
-Only what is missing or older than its source is built.
+A plugin's name is that of its distribution or of its folder, with or without its kind (`backend_torch` or `torch`).
+Extras follow in brackets: 'repo_cloud[s3]'. The packages are installed into the environment of the interpreter that
+runs this script if it is a virtual environment or has tritonpy, else into .venv, which is created if missing. Only
+packages that are missing or older than their source are built.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from distributions import (
 )
 
 SOURCES = {".py", ".toml", ".json", ".txt", ".typed", ".html", ".js", ".proto"}
-# Runs in the environment that is installed into: what is there of the names on its command line.
+# Runs in the target environment and prints which of the distributions on its command line are installed.
 INSPECT = """
 import importlib.metadata, json, sys
 found = {}
@@ -50,12 +50,12 @@ print(json.dumps(found))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Install what the command line names and return the exit status."""
+    """Install the plugins named on the command line and return the exit status."""
     summary, _, details = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(description=summary, epilog=details)
     parser.add_argument("plugins", nargs="*", metavar="PLUGIN", help="for example: onnx python torch 'repo_cloud[s3]'")
     parser.add_argument("--environment", type=Path, help="the virtual environment to install into")
-    parser.add_argument("--force-reinstall", action="store_true", help="build everything that is named again")
+    parser.add_argument("--force-reinstall", action="store_true", help="rebuild all named packages")
     arguments = parser.parse_args(argv)
     distributions = read_distributions()
     try:
@@ -81,7 +81,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def is_stale(distribution: Distribution, installed: Mapping[str, Any] | None) -> bool:
-    """Tell whether the environment lacks `distribution` as the checkout has it now."""
+    """Return whether the environment lacks the current state of `distribution`."""
     if installed is None or installed["version"] != distribution.version or installed["by_folder"]:
         return True
     origin = installed["origin"]
@@ -95,7 +95,7 @@ def is_stale(distribution: Distribution, installed: Mapping[str, Any] | None) ->
 
 
 def _interpreter(environment: Path | None) -> Path:
-    """Return the interpreter to install for; its environment is made where it is missing."""
+    """Return the interpreter of the target environment, which is created if missing."""
     if environment is None and (sys.prefix != sys.base_prefix or _has_tritonpy()):
         return Path(sys.executable)
     folder = environment or ROOT / ".venv"
@@ -106,7 +106,7 @@ def _interpreter(environment: Path | None) -> Path:
 
 
 def _ensure_pip(python: Path) -> None:
-    """Install pip where the environment was made without it, as uv does."""
+    """Install pip if the environment lacks it, as those made by uv do."""
     if subprocess.run([str(python), "-c", "import pip"], capture_output=True, check=False).returncode:
         subprocess.run([str(python), "-m", "ensurepip"], stdout=subprocess.DEVNULL, check=True)
 

@@ -1,9 +1,9 @@
-"""Builds the wheels of a release and checks them: `python3 tools/release.py`.
+"""Build the wheels of a release and check them: `python3 tools/release.py`.
 
-Every distribution becomes a wheel in dist/. Wheels name their siblings with exactly this version, and nothing in them
-refers to the checkout. They are then installed into an empty environment, with the other dependencies from the package
-index, and a server from them answers a request. Distributions that need a large framework are resolved but not
-installed; --frameworks installs them too.
+Every distribution becomes a wheel in dist/. Wheels require their siblings in exactly this version and do not refer to
+the checkout. They are installed into an empty environment, with other dependencies from the package index, and a server
+from these wheels must respond to a request. Distributions that need a large framework are resolved but not installed,
+unless --frameworks is given.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FRAMEWORKS = {
     "tritonpy-backend-trt",
 }
 REQUIRED = ("Summary", "Author", "Keywords", "Classifier", "Requires-Python")
-# Serves a model of the examples from the installed wheels and asks it over HTTP.
+# Serves an example model with the installed wheels and sends it a request over HTTP.
 SMOKE_TEST = """
 import json, sys, urllib.request
 from tritonpy import running_server
@@ -46,10 +46,12 @@ class BadWheel(Exception):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Build and check the wheels, and return the exit status."""
+    """Build and check the wheels; return the exit status."""
     summary, _, details = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(description=summary, epilog=details)
-    parser.add_argument("--frameworks", action="store_true", help="install the distributions with large frameworks too")
+    parser.add_argument(
+        "--frameworks", action="store_true", help="also install the distributions with large frameworks"
+    )
     parser.add_argument("--output", type=Path, default=ROOT / "dist", help="the folder of the wheels (default: dist)")
     arguments = parser.parse_args(argv)
     distributions = read_distributions()
@@ -70,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build(python: Path, distributions: Mapping[str, Distribution], output: Path) -> dict[str, Path]:
-    """Return the wheel of each distribution, built by `python`; older ones in `output` are removed."""
+    """Build a wheel of each distribution with `python` and return them; remove old wheels in `output`."""
     versions = {each.version for each in distributions.values()}
     if len(versions) != 1:
         raise BadWheel(f"the distributions have different versions: {', '.join(sorted(versions))}")
@@ -92,7 +94,7 @@ def read_metadata(wheel: Path) -> email.message.Message:
 def check_metadata(
     metadata: email.message.Message, distribution: Distribution, distributions: Mapping[str, Distribution]
 ) -> None:
-    """Raise BadWheel for a wheel that cannot be installed away from the checkout, or that lacks a field."""
+    """Raise BadWheel for a wheel that needs the checkout or lacks a metadata field."""
     missing = [field for field in REQUIRED if not metadata[field]]
     if missing:
         raise BadWheel(f"{distribution.name} has no {', '.join(missing)}")
@@ -100,13 +102,13 @@ def check_metadata(
         sibling = distributions.get(requirement_name(requirement))
         text = requirement.partition(";")[0].strip()
         if " @ " in requirement:
-            raise BadWheel(f"{distribution.name} refers to a place: {requirement}")
+            raise BadWheel(f"{distribution.name} refers to a location: {requirement}")
         if sibling is not None and not text.endswith(f"=={sibling.version}"):
             raise BadWheel(f"{distribution.name} must require {sibling.name}=={sibling.version}, not: {requirement}")
 
 
 def check_installation(python: Path, wheels: Mapping[str, Path], *, frameworks: bool) -> None:
-    """Install the wheels into the empty environment of `python`, and serve a model from them."""
+    """Install the wheels into the empty environment of `python` and serve a model with them."""
     light = [str(path) for name, path in wheels.items() if name not in FRAMEWORKS]
     large = [str(wheels[name]) for name in sorted(FRAMEWORKS & wheels.keys())]
     run_pip(python, ["install", "-q", *light, *(large if frameworks else ())])

@@ -1,3 +1,3 @@
-"""The profile of one request, stage by stage: `python -m bench.profile`."""
+"""Profile of one request by stage: `python -m bench.profile`."""
 
 from __future__ import annotations

@@ -1,21 +1,21 @@
-"""Prints what one request costs, stage by stage: `python -m bench.profile`.
+"""Cost of one request by stage: `python -m bench.profile`.
 
-The stages are wrapped from outside, in a server that runs in this process; wrk and h2load are the clients. Time is in microseconds per request,
-calls are those of Python and C functions, blocks are what a stage leaves allocated (negative: what it frees). What the stages do not
-cover, the transports' compiled code and the kernel, is the difference to the CPU time of the same server without recorders.
+The server runs in this process with wrapped functions; wrk and h2load are the clients. Time is in microseconds per
+request. Calls are those of Python and C functions. Blocks are memory blocks that a stage leaves allocated (negative:
+frees). The rest, compiled code of the transports and the kernel, is the difference to the CPU time without recorders.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from bench.profile.loading import Scenario, profile
+from bench.profile.scenario import Scenario, profile
 from bench.profile.stages import BACKENDS, PROTOCOLS
 from bench.profile.table import table
 
 
 def main() -> None:
-    """Measure the chosen scenarios and print a table for each."""
+    """Measure the chosen scenarios and print a table per scenario."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--only", default="", help="scenarios whose name contains this")
     parser.add_argument("--in-flight", type=int, nargs="+", default=[1, 32])

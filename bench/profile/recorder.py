@@ -1,6 +1,6 @@
-"""What is spent between the boundaries of stages: functions are wrapped, and each pays for what its wrapped callees do not.
+"""Recorder of exclusive costs: it wraps functions and subtracts the costs of wrapped callees.
 
-It stands alone and needs the standard library only: a copy of this file runs inside the worker of a Python model.
+It needs only the standard library, because a copy of this file runs in the worker of a Python model.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
-TRIM = 0.9  # of the readings of a function count: the rest met a neighbour on the processor
+TRIM = 0.9  # share of the readings that counts; other processes disturbed the slowest ones
 CALIBRATION = 2000
 
 
 class Microseconds:
-    """Reads the clock."""
+    """Meter of time."""
 
     scale = 0.001
 
     def begin(self) -> None:
-        """Nothing is to be done in a thread."""
+        """Do nothing; threads need no preparation."""
 
     def read(self) -> int:
         """Return nanoseconds."""
@@ -33,20 +33,20 @@ class Microseconds:
 
 
 class Blocks:
-    """Reads how many blocks of memory the interpreter holds."""
+    """Meter of the interpreter's allocated memory blocks."""
 
     scale = 1.0
 
     def begin(self) -> None:
-        """Nothing is to be done in a thread."""
+        """Do nothing; threads need no preparation."""
 
     def read(self) -> int:
-        """Return the blocks; those that other threads take meanwhile count too."""
+        """Return the number of blocks, including those of other threads."""
         return sys.getallocatedblocks()
 
 
 class Calls(threading.local):
-    """Counts the calls of Python and C functions, thread by thread; Cython's do not count."""
+    """Meter of calls of Python and C functions per thread, without those of Cython."""
 
     scale = 1.0
     count = 0
@@ -75,10 +75,10 @@ class Recorder:
         self._meter = meter
         self._local = threading.local()
         self._undo: list[tuple[Any, str, Any]] = []
-        self._inner = self._outer = 0.0  # what a wrapper adds to its own reading, and to its caller's
+        self._inner = self._outer = 0.0  # overhead of a wrapper in its own reading and in its caller's
 
     def begin(self) -> None:
-        """Learn in the calling thread, which is like those that will be recorded, what a wrapper itself costs."""
+        """Measure the overhead of a wrapper in the calling thread."""
         self._meter.begin()
 
         def bare() -> None:
@@ -101,11 +101,11 @@ class Recorder:
         self._outer = max(trimmed(kept["parent"]) - trimmed(kept["empty"]), 0.0)
 
     def profiler(self) -> Any:
-        """Return what `threading.setprofile` takes, so that threads which start later are counted."""
+        """Return the argument of `threading.setprofile` that counts calls in new threads."""
         return (lambda *_: self._meter.begin()) if isinstance(self._meter, Calls) else None
 
     def wrap(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return `function`, whose calls are read under `name`."""
+        """Return a wrapper of `function` that records its calls under `name`."""
         readings, read, local = self._readings.setdefault(name, []), self._meter.read, self._local
 
         @wraps(function)
@@ -127,7 +127,7 @@ class Recorder:
         return recorded
 
     def patch(self, names: Iterable[str]) -> None:
-        """Wrap the functions that are named "module:function" or "module:Class.method", until `restore`."""
+        """Wrap functions named "module:function" or "module:Class.method" until `restore`."""
         for name in names:
             module, _, path = name.partition(":")
             owner: Any = importlib.import_module(module)
@@ -139,18 +139,18 @@ class Recorder:
             setattr(owner, attribute, self.wrap(name, original))
 
     def restore(self) -> None:
-        """Put the functions back."""
+        """Restore the original functions."""
         for owner, attribute, original in reversed(self._undo):
             setattr(owner, attribute, original)
         self._undo.clear()
 
     def clear(self) -> None:
-        """Forget what was read so far; wrapped functions go on."""
+        """Delete all readings; functions stay wrapped."""
         for readings in self._readings.values():
             readings.clear()
 
     def per_request(self, requests: int) -> dict[str, float]:
-        """Return what each function that was called spends per request, without what its callees and the wrappers do."""
+        """Return the exclusive cost per request of each called function, without wrapper overhead."""
         return {
             name: (trimmed(readings) - self._inner) * len(readings) * self._meter.scale / requests
             for name, readings in self._readings.items()
@@ -158,7 +158,7 @@ class Recorder:
         }
 
     def count(self, name: str) -> int:
-        """Return how often a function was called."""
+        """Return the number of calls of a function."""
         return len(self._readings.get(name, ()))
 
     def save(self, path: Path, requests: int) -> None:

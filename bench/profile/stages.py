@@ -1,26 +1,26 @@
-"""Which functions begin the stages of a request: by transport and by where the model runs."""
+"""Functions that start the stages of a request, by protocol and backend."""
 
 from __future__ import annotations
 
 STAGES = ("parse", "validate", "enqueue", "hand-over", "gather", "run", "scatter", "answer", "encode", "write")
-IDLE = "idle"  # a thread waits in it: nobody's work
+IDLE = "idle"  # a thread waits in it
 
 _ENGINE = {
     "tritonpy.engine.local:LocalEngine.infer": "enqueue",
     "tritonpy.model.request_check:RequestCheck.check": "validate",
-    "tritonpy.runners.rings:Rings._ring": "hand-over",
-    "tritonpy.model.loaded:LoadedModel.answer": "answer",
+    "tritonpy.runners.wakeups:Wakeups._run_due": "hand-over",
+    "tritonpy.model.loaded_model:LoadedModel.respond": "answer",
 }
 _LOCAL = {
     "tritonpy.runners.dispatcher:Dispatcher.wait_ready": "hand-over",
-    "tritonpy.runners.dispatcher:Dispatcher.wait_ring": IDLE,
+    "tritonpy.runners.dispatcher:Dispatcher.wait_wakeup": IDLE,
     "tritonpy.runners.dispatcher:Dispatcher.take": "hand-over",
     "tritonpy_backend_onnx.backend:gather": "gather",
-    "tritonpy_backend_onnx.execution:ArrayRun.__call__": "run",
+    "tritonpy_backend_onnx.execution:ArrayExecution.__call__": "run",
     "tritonpy_backend_onnx.backend:scatter": "scatter",
 }
 _WORKERS = {
-    "tritonpy.runners.workers.instance:Instance.feed": "hand-over",
+    "tritonpy.runners.workers.instance:WorkerInstance.feed": "hand-over",
     "tritonpy.runners.workers.executions:Executions.send": "gather",
     "tritonpy.runners.workers.connection:Connection._flush": "hand-over",
     "tritonpy.runners.workers.connection:Connection._readable": "scatter",
@@ -29,18 +29,18 @@ IN_WORKER = {
     "tritonpy_worker.ipc.channel:Channel._receive": IDLE,
     "tritonpy_worker.ipc.channel:Channel._feed": "gather",
     "tritonpy_worker.execution:Executor._execute": "run",
-    "tritonpy_worker.answers:Answers.send": "scatter",
+    "tritonpy_worker.response_frame:ResponseFrame.send": "scatter",
     "tritonpy_worker.ipc.channel:Channel._write": "hand-over",
 }
 _HTTP = {
     "tritonpy_frontend_http.protocol:InferProtocol.data_received": "parse",
-    "tritonpy.types.sink:TurnSink._drain": "encode",
+    "tritonpy.types.sink:LoopQueueSink._drain": "encode",
     "tritonpy_frontend_http.protocol:InferCycle.finish": "write",
 }
 _GRPC = {
     "tritonpy_frontend_grpc.service:InferenceService.infer": "parse",
-    "tritonpy.types.sink:TurnSink._drain": "answer",
-    "tritonpy_frontend_grpc.answering:encode_response": "encode",
+    "tritonpy.types.sink:LoopQueueSink._drain": "answer",
+    "tritonpy_frontend_grpc.infer_sink:encode_response": "encode",
     "tritonpy_frontend_grpc.service:InferenceService._end": "write",
 }
 PROTOCOLS = {"http": _HTTP, "grpc": _GRPC}
@@ -48,5 +48,5 @@ BACKENDS = {"onnx": _LOCAL, "python": _WORKERS}
 
 
 def boundaries(protocol: str, backend: str) -> dict[str, str]:
-    """Return the stage of each function that begins one in the server's process."""
+    """Return the stage of each function that starts one in the server's process."""
     return {**PROTOCOLS[protocol], **_ENGINE, **BACKENDS[backend]}

@@ -1,4 +1,4 @@
-"""How long it takes until the other thread is awake: from the event loop to an instance, and back."""
+"""Latency of wake-ups between the event loop and instances."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
-from tritonpy import TurnSink
+from tritonpy import LoopQueueSink
 from tritonpy.runners.dispatcher import Dispatcher, Step
 from tritonpy.runners.slot import PooledSlot, Slot
 
 
 class WakeUps:
-    """Notes the time of each ring and each wake-up while it is patched in. A thread that waits for the interpreter counts as asleep."""
+    """Records the latency of wake-ups while patched in; waiting for the interpreter lock is included."""
 
     def __init__(self) -> None:
         self._to_instance: list[int] = []
@@ -21,53 +21,53 @@ class WakeUps:
         self._undo: list[tuple[Any, str, Any]] = []
 
     def patch(self) -> None:
-        """Begin to take notes."""
-        rung: dict[Slot, int] = {}
-        woken: dict[TurnSink, int] = {}
-        wait, step = Dispatcher.wait_ring, Dispatcher.next_step
-        wake, drain = TurnSink._wake, TurnSink._drain
+        """Start recording."""
+        wakeup_times: dict[Slot, int] = {}
+        loop_wake_times: dict[LoopQueueSink, int] = {}
+        wait, step = Dispatcher.wait_wakeup, Dispatcher.next_step
+        wake, drain = LoopQueueSink._wake, LoopQueueSink._drain
 
-        def noting(ring: Callable[[Any], None]) -> Callable[[Slot], None]:
-            def noted_ring(slot: Slot) -> None:
-                rung[slot] = perf_counter_ns()
-                ring(slot)
+        def recording(wake_slot: Callable[[Any], None]) -> Callable[[Slot], None]:
+            def recorded_wakeup(slot: Slot) -> None:
+                wakeup_times[slot] = perf_counter_ns()
+                wake_slot(slot)
 
-            return noted_ring
+            return recorded_wakeup
 
-        def noted_wait(dispatcher: Dispatcher, slot: Slot) -> None:
+        def recorded_wait(dispatcher: Dispatcher, slot: Slot) -> None:
             wait(dispatcher, slot)
-            if slot in rung:
-                self._to_instance.append(perf_counter_ns() - rung.pop(slot))
+            if slot in wakeup_times:
+                self._to_instance.append(perf_counter_ns() - wakeup_times.pop(slot))
 
-        def noted_step(dispatcher: Dispatcher, slot: PooledSlot) -> Step:
-            if slot in rung:
-                self._to_instance.append(perf_counter_ns() - rung.pop(slot))
+        def recorded_step(dispatcher: Dispatcher, slot: PooledSlot) -> Step:
+            if slot in wakeup_times:
+                self._to_instance.append(perf_counter_ns() - wakeup_times.pop(slot))
             return step(dispatcher, slot)
 
-        def noted_wake(sink: TurnSink) -> None:
-            woken[sink] = perf_counter_ns()
+        def recorded_loop_wake(sink: LoopQueueSink) -> None:
+            loop_wake_times[sink] = perf_counter_ns()
             wake(sink)
 
-        def noted_drain(sink: TurnSink) -> None:
-            if sink in woken:
-                self._to_loop.append(perf_counter_ns() - woken.pop(sink))
+        def recorded_drain(sink: LoopQueueSink) -> None:
+            if sink in loop_wake_times:
+                self._to_loop.append(perf_counter_ns() - loop_wake_times.pop(sink))
             drain(sink)
 
         for kind in (Slot, PooledSlot):
-            self._replace(kind, "ring", noting(kind.ring))
-        self._replace(Dispatcher, "wait_ring", noted_wait)
-        self._replace(Dispatcher, "next_step", noted_step)
-        self._replace(TurnSink, "_wake", noted_wake)
-        self._replace(TurnSink, "_drain", noted_drain)
+            self._replace(kind, "wake", recording(kind.wake))
+        self._replace(Dispatcher, "wait_wakeup", recorded_wait)
+        self._replace(Dispatcher, "next_step", recorded_step)
+        self._replace(LoopQueueSink, "_wake", recorded_loop_wake)
+        self._replace(LoopQueueSink, "_drain", recorded_drain)
 
     def restore(self) -> None:
-        """Stop to take notes."""
+        """Stop recording."""
         for owner, name, original in reversed(self._undo):
             setattr(owner, name, original)
         self._undo.clear()
 
     def medians_us(self) -> tuple[float, float]:
-        """Return the medians to the instance and to the loop; 0 where nobody had to be woken."""
+        """Return the median latencies to the instance and to the event loop; 0 without wake-ups."""
         return _median_us(self._to_instance), _median_us(self._to_loop)
 
     def _replace(self, owner: Any, name: str, function: Any) -> None:

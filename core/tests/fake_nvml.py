@@ -1,4 +1,4 @@
-"""Stands in for the module of nvidia-ml-py: GPUs are dictionaries of what they tell."""
+"""A fake of the nvidia-ml-py module, whose GPUs are dictionaries of their properties."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ GIB = 1 << 30
 
 
 class NVMLError(Exception):
-    """What every function of the real module raises."""
+    """The exception that every function of the real module raises."""
 
 
 class FakeNvml:
-    """`gpus` have `uuid`, `used` and `total` in GiB, `capability`, and `processes` (pid and bytes); what is missing is not supported. `open` is who has it open."""
+    """`gpus` have `uuid`, `used` and `total` in GiB, `capability`, and `processes` (pid and bytes).
+
+    A missing property is not supported. `open` counts the open handles of the library.
+    """
 
     NVMLError = NVMLError
     nvmlMemory_v2 = 2  # noqa: N815 the library's own name
@@ -37,23 +40,23 @@ class FakeNvml:
         return self.gpus[index]
 
     def nvmlDeviceGetUUID(self, gpu):
-        return _tell(gpu, "uuid")
+        return _property(gpu, "uuid")
 
     def nvmlDeviceGetMemoryInfo(self, gpu, version):
         assert version == self.nvmlMemory_v2
-        return SimpleNamespace(used=int(_tell(gpu, "used") * GIB), total=int(_tell(gpu, "total") * GIB))
+        return SimpleNamespace(used=int(_property(gpu, "used") * GIB), total=int(_property(gpu, "total") * GIB))
 
     def nvmlDeviceGetCudaComputeCapability(self, gpu):
-        return _tell(gpu, "capability")
+        return _property(gpu, "capability")
 
     def nvmlDeviceGetComputeRunningProcesses(self, gpu):
-        return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in _tell(gpu, "processes")]
+        return [SimpleNamespace(pid=pid, usedGpuMemory=size) for pid, size in _property(gpu, "processes")]
 
 
-def _tell(gpu, what):
-    if what not in gpu:
+def _property(gpu, name):
+    if name not in gpu:
         raise NVMLError("Not Supported")
-    return gpu[what]
+    return gpu[name]
 
 
 def gpu(uuid="GPU-1", **changes):

@@ -11,13 +11,13 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 @pytest.fixture
 def config():
-    """Return a function: text -> ModelConfig."""
+    """Return a function that parses a text into a ModelConfig."""
     return lambda text: text_format.Parse(text, ModelConfig())
 
 
 @pytest.fixture
 def request_of():
-    """Return a function that makes a request of one input."""
+    """Return a function that creates a request with one input."""
 
     def make(rows=1, shape=(4,)):
         inputs = {"IN": Tensor("IN", "FP32", (rows, *shape), np.zeros((rows, *shape), np.float32))}
@@ -62,9 +62,9 @@ def test_shape_tensors_separate_by_value(config, request_of):
     key_of = batch_key(config('input { name: "SHAPE" dims: 2 is_shape_tensor: true }'))
 
     def request(*values):
-        made = request_of()
-        made.inputs["SHAPE"] = Tensor.from_numpy("SHAPE", np.array(values, np.int32))
-        return made
+        request_ = request_of()
+        request_.inputs["SHAPE"] = Tensor.from_numpy("SHAPE", np.array(values, np.int32))
+        return request_
 
     assert key_of(request(2, 0)) == key_of(request(2, 0))
     assert key_of(request(2, 0)) != key_of(request(2, 1))

@@ -9,7 +9,7 @@ from tritonpy.call_threads import CallThreads
 from tritonpy.errors import Unavailable
 
 
-def test_a_call_runs_in_a_thread_and_returns_or_raises_as_it_does():
+def test_a_call_runs_in_a_thread_and_returns_its_result_or_raises_its_exception():
     async def scenario():
         threads = CallThreads("test", 2)
         assert await threads.run(lambda a, b: a + b, 3, b=4) == 7
@@ -20,7 +20,7 @@ def test_a_call_runs_in_a_thread_and_returns_or_raises_as_it_does():
     asyncio.run(scenario())
 
 
-def test_a_call_that_finds_every_thread_busy_is_refused_until_one_is_free():
+def test_a_call_is_refused_while_every_thread_is_busy():
     async def scenario():
         threads, release = CallThreads("test", 2), threading.Event()
         calls = [asyncio.create_task(threads.run(release.wait, 30)) for _ in range(2)]
@@ -34,7 +34,7 @@ def test_a_call_that_finds_every_thread_busy_is_refused_until_one_is_free():
     asyncio.run(scenario())
 
 
-def test_a_call_whose_caller_left_keeps_its_thread_until_it_ends():
+def test_a_canceled_call_keeps_its_thread_until_it_ends():
     async def scenario():
         threads, release = CallThreads("test", 1), threading.Event()
         call = asyncio.create_task(threads.run(release.wait, 30))

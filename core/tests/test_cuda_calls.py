@@ -16,21 +16,24 @@ HANDLE = bytes(range(64))
 
 
 class Error(enum.IntEnum):
-    """Stands for cudaError_t and CUresult."""
+    """A fake of cudaError_t and CUresult."""
 
     SUCCESS = 0
     INVALID = 1
 
 
 class Bindings:
-    """The modules of cuda-python, for one allocation of 8 bytes; `calls` are what was called, `device` is the current one."""
+    """A fake of the cuda-python modules with one allocation of 8 bytes.
+
+    `calls` records the calls, `device` is the current device.
+    """
 
     def __init__(self):
         self.memory = np.arange(8, dtype=np.uint8)
         self.handle = ctypes.create_string_buffer(64)
         self.calls = []
         self.device = 0
-        self.refuses = self.overflows = ""
+        self.fails = self.overflows = ""
 
     def cudaIpcMemHandle_t(self):
         return SimpleNamespace(getPtr=lambda: ctypes.addressof(self.handle))
@@ -43,7 +46,7 @@ class Bindings:
             self.calls.append((name, *arguments))
             if name == self.overflows:
                 raise OverflowError("too large")
-            if name == self.refuses:
+            if name == self.fails:
                 return Error.INVALID, *[None] * (name == "cudaIpcOpenMemHandle")
             if name == "cudaSetDevice":
                 self.device = arguments[0]
@@ -71,40 +74,40 @@ def bindings(monkeypatch):
     return made
 
 
-def test_a_handle_gives_address_and_size_of_what_was_allocated(bindings):
+def test_a_handle_opens_to_the_address_and_size_of_the_allocation(bindings):
     address, size = CudaCalls().open(HANDLE, 3)
     assert (address, size) == (bindings.memory.ctypes.data, 8)
     assert bindings.handle.raw == HANDLE
     assert bindings.calls[1] == ("cudaSetDevice", 3)
 
 
-def test_a_handle_of_another_size_is_not_even_tried(bindings):
+def test_a_handle_of_another_size_is_rejected_without_a_call(bindings):
     with pytest.raises(CudaError, match="a handle has 64 bytes, this one 63"):
         CudaCalls().open(HANDLE[:-1], 0)
     assert bindings.calls == []
 
 
-@pytest.mark.parametrize("refuses", ["cudaSetDevice", "cudaIpcOpenMemHandle"])
-def test_what_cannot_be_opened_is_told(bindings, refuses):
-    bindings.refuses = refuses
-    with pytest.raises(CudaError, match=f"{refuses}: INVALID"):
+@pytest.mark.parametrize("fails", ["cudaSetDevice", "cudaIpcOpenMemHandle"])
+def test_an_open_error_names_the_failing_call(bindings, fails):
+    bindings.fails = fails
+    with pytest.raises(CudaError, match=f"{fails}: INVALID"):
         CudaCalls().open(HANDLE, 1)
 
 
-def test_a_number_that_no_device_can_have_is_told(bindings):
+def test_an_invalid_device_number_raises_a_cuda_error(bindings):
     bindings.overflows = "cudaSetDevice"
     with pytest.raises(CudaError, match="cudaSetDevice: too large"):
         CudaCalls().open(HANDLE, 2**63)
 
 
-def test_what_has_no_size_is_closed_again(bindings):
-    bindings.refuses = "cuMemGetAddressRange"
+def test_a_handle_without_a_size_is_closed(bindings):
+    bindings.fails = "cuMemGetAddressRange"
     with pytest.raises(CudaError):
         CudaCalls().open(HANDLE, 0)
     assert bindings.calls[-1] == ("cudaIpcCloseMemHandle", bindings.memory.ctypes.data)
 
 
-def test_the_device_of_the_calling_thread_stays_the_one_that_it_was(bindings):
+def test_the_current_device_of_the_calling_thread_stays_the_same(bindings):
     bindings.device = 2
     calls = CudaCalls()
     for act in (
@@ -117,20 +120,20 @@ def test_the_device_of_the_calling_thread_stays_the_one_that_it_was(bindings):
         assert bindings.device == 2
         assert ("cudaSetDevice", 0) in bindings.calls
         bindings.calls.clear()
-    bindings.refuses = "cudaMalloc"
+    bindings.fails = "cudaMalloc"
     with pytest.raises(CudaError, match="cudaMalloc: INVALID"):
         calls.allocate(8, 0)
     assert bindings.device == 2
 
 
-def test_pinned_memory_is_so_for_every_gpu(bindings):
+def test_pinned_memory_is_portable_between_gpus(bindings):
     calls = CudaCalls()
     address = calls.pin(4096)
     calls.unpin(address)
     assert bindings.calls == [("cudaHostAlloc", 4096, 1), ("cudaFreeHost", address)]
 
 
-def test_memory_of_a_gpu_is_allocated_and_freed_there(bindings):
+def test_gpu_memory_is_allocated_and_freed_on_its_device(bindings):
     calls = CudaCalls()
     calls.free(calls.allocate(64, 1), 1)
     names = [name for name, *_ in bindings.calls]
@@ -144,14 +147,14 @@ def test_memory_of_a_gpu_is_allocated_and_freed_there(bindings):
     ("gpus", "module", "text"),
     [([], Bindings(), "there is no GPU"), ([0], None, re.escape(install_command("tritonpy[cuda]")))],
 )
-def test_where_there_is_nothing_to_call_that_is_said(monkeypatch, gpus, module, text):
+def test_missing_gpus_or_bindings_raise_a_cuda_error(monkeypatch, gpus, module, text):
     monkeypatch.setattr(cuda_calls, "visible_gpus", lambda: gpus)
     monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", module)
     with pytest.raises(CudaError, match=text):
         open_cuda_calls()
 
 
-def test_bytes_are_there_when_a_copy_returns(bindings):
+def test_a_copy_is_complete_when_it_returns(bindings):
     calls = CudaCalls()
     array = np.zeros(4, np.uint8)
     calls.to_host(array, bindings.memory.ctypes.data + 2, 0)

@@ -12,24 +12,24 @@ DATA = bytes(range(256)) * 4
 
 
 def unpacked(packed: bytes, limit: int = len(DATA)) -> bytes:
-    return decompressed(packed, limit, what="the body", remedy="Ask for more.")
+    return decompressed(packed, limit, name="the body", remedy="Ask for more.")
 
 
 @pytest.mark.parametrize("packed", [gzip.compress(DATA), zlib.compress(DATA), gzip.compress(DATA) + b"tail"])
-def test_either_format_is_read_up_to_the_limit_and_no_further_than_its_end(packed: bytes) -> None:
+def test_both_formats_are_decompressed_and_trailing_data_is_ignored(packed: bytes) -> None:
     assert unpacked(packed) == DATA
 
 
-def test_more_than_the_limit_is_refused_with_what_to_do() -> None:
+def test_data_above_the_limit_is_refused_with_a_remedy() -> None:
     with pytest.raises(InvalidArgument, match=r"maximum allowed value of 1023 bytes\. Ask for more\.$"):
         unpacked(gzip.compress(DATA), 1023)
 
 
-def test_a_limit_may_be_larger_than_any_data() -> None:
+def test_the_limit_may_be_larger_than_any_data() -> None:
     assert unpacked(gzip.compress(DATA), 2**63 - 1) == DATA
 
 
-def test_a_bomb_takes_no_more_memory_than_the_limit() -> None:
+def test_a_decompression_bomb_takes_no_more_memory_than_the_limit() -> None:
     bomb = zlib.compress(bytes(50_000_000), 9)
     tracemalloc.start()
     try:
@@ -40,7 +40,7 @@ def test_a_bomb_takes_no_more_memory_than_the_limit() -> None:
         tracemalloc.stop()
 
 
-def test_what_is_damaged_and_what_is_cut_is_named() -> None:
+def test_damaged_and_truncated_data_is_rejected_by_name() -> None:
     with pytest.raises(InvalidArgument, match=r"^failed to decompress the body: .*incorrect header check"):
         unpacked(b"neither of them")
     with pytest.raises(InvalidArgument, match=r"^failed to decompress the body: the compressed data ends too early$"):

@@ -48,7 +48,7 @@ def nvml(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
     ("minimum", "found"), [(0, [0, 1]), (6.0, [0, 1]), (7.5, [0, 1]), (7.6, [0]), (9.0, [0]), (10.0, []), (12.1, [])]
 )
 @pytest.mark.usefixtures("two_gpus")
-def test_older_gpus_than_the_oldest_one_are_left_out(
+def test_gpus_below_the_minimum_compute_capability_are_left_out(
     monkeypatch: pytest.MonkeyPatch, minimum: float, found: list[int]
 ) -> None:
     nvml(monkeypatch, FakeNvml(gpu(), gpu("GPU-2", capability=(7, 5))))
@@ -57,18 +57,18 @@ def test_older_gpus_than_the_oldest_one_are_left_out(
 
 @pytest.mark.parametrize("library", [None, FakeNvml(), FakeNvml({}), FakeNvml({"uuid": "GPU-1"})])
 @pytest.mark.usefixtures("two_gpus")
-def test_a_gpu_that_nobody_tells_the_capability_of_is_used(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
+def test_a_gpu_of_unknown_capability_is_used(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
     nvml(monkeypatch, library)
     assert devices.supported_gpus(9.0) == [0, 1]
 
 
-def test_without_gpus_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_gpus_nvml_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "visible_gpus", list)
     monkeypatch.setattr(devices, "open_nvml", None)
     assert devices.supported_gpus(9.0) == []
 
 
-def test_how_full_a_gpu_is(monkeypatch: pytest.MonkeyPatch, two_gpus: None) -> None:
+def test_gpu_memory_returns_used_and_total_bytes(monkeypatch: pytest.MonkeyPatch, two_gpus: None) -> None:
     library = FakeNvml(gpu(used=1, total=4))
     nvml(monkeypatch, library)
     assert devices.gpu_memory(0) == (GIB, 4 * GIB)
@@ -76,7 +76,7 @@ def test_how_full_a_gpu_is(monkeypatch: pytest.MonkeyPatch, two_gpus: None) -> N
 
 
 @pytest.mark.usefixtures("two_gpus")
-def test_what_a_process_has_on_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_memory_of_returns_the_bytes_of_a_process_on_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     library = FakeNvml(gpu(processes=[(7, 100), (8, 1)]), gpu("GPU-2", processes=[(7, 30)]))
     nvml(monkeypatch, library)
     assert [devices.gpu_memory_of(pid) for pid in (7, 8, 9)] == [{0: 100, 1: 30}, {0: 1}, {}]
@@ -85,13 +85,13 @@ def test_what_a_process_has_on_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("library", [None, FakeNvml(driver=False), FakeNvml({}), FakeNvml({"uuid": "GPU-1"})])
 @pytest.mark.usefixtures("two_gpus")
-def test_what_nobody_tells_of_a_process_is_not_known(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
+def test_gpu_memory_of_a_process_is_empty_if_unknown(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
     nvml(monkeypatch, library)
     assert devices.gpu_memory_of(7) == {}
 
 
 @pytest.mark.parametrize(
-    ("library", "why"),
+    ("library", "reason"),
     [
         (None, re.escape(install_command("tritonpy[gpu]"))),
         (FakeNvml(driver=False), "there is no GPU"),
@@ -100,9 +100,9 @@ def test_what_nobody_tells_of_a_process_is_not_known(monkeypatch: pytest.MonkeyP
     ],
 )
 @pytest.mark.usefixtures("two_gpus")
-def test_where_nobody_tells_how_full_it_is_that_is_said(
-    monkeypatch: pytest.MonkeyPatch, library: object, why: str
+def test_unavailable_gpu_memory_raises_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, library: object, reason: str
 ) -> None:
     nvml(monkeypatch, library)
-    with pytest.raises(devices.NobodyTells, match=why):
+    with pytest.raises(devices.GpuMemoryUnavailable, match=reason):
         devices.gpu_memory(0)

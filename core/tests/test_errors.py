@@ -6,7 +6,7 @@ from tritonpy import errors
 from tritonpy.errors import Code, FailureReason, QueueFull, QueueTimeout, TritonError, Unavailable, error_of
 
 
-def test_the_codes_are_tritons_in_its_order_and_then_our_own() -> None:
+def test_codes_are_tritons_in_order_followed_by_our_own() -> None:
     assert [code.name for code in Code] == [
         "UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED",
         "UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "CONFLICT",
@@ -14,36 +14,36 @@ def test_the_codes_are_tritons_in_its_order_and_then_our_own() -> None:
 
 
 @pytest.mark.parametrize("code", list(Code))
-def test_every_code_has_an_error_that_comes_back_from_its_number(code: Code) -> None:
+def test_every_code_maps_back_to_its_error(code: Code) -> None:
     error = error_of(int(code), "text", FailureReason.BACKEND)
     assert (error.code, error.message, str(error), error.reason) == (code, "text", "text", FailureReason.BACKEND)
 
 
-def test_a_request_id_stands_before_the_text() -> None:
+def test_the_request_id_precedes_the_text() -> None:
     error = QueueFull("Exceeds maximum queue size").with_request_id("7")
     assert isinstance(error, QueueFull)
     assert error.message == "[request id: 7] Exceeds maximum queue size"
     assert error.with_request_id("").message.startswith("[request id: <id_unknown>] ")
 
 
-def test_a_refusal_of_a_queue_counts_as_rejected() -> None:
+def test_a_queue_refusal_counts_as_rejected() -> None:
     assert QueueFull("x").reason is QueueTimeout("x").reason is FailureReason.REJECTED
     assert errors.Cancelled("x").reason is FailureReason.CANCELED
     assert TritonError("x").reason is FailureReason.OTHER
     assert QueueFull("x", FailureReason.OTHER).with_request_id("1").reason is FailureReason.OTHER
 
 
-def test_what_goes_wrong_at_start_is_never_sent_to_a_client() -> None:
+def test_startup_errors_are_not_triton_errors() -> None:
     assert not issubclass(errors.StartupError, TritonError)
     assert issubclass(errors.PluginError, errors.StartupError)
 
 
-def test_the_docstring_draws_every_error() -> None:
+def test_the_module_docstring_lists_every_error() -> None:
     kinds = [name for name, kind in vars(errors).items() if isinstance(kind, type) and issubclass(kind, Exception)]
     assert [name for name in kinds if name not in str(errors.__doc__)] == []
 
 
-def test_what_is_unavailable_says_when_to_come_again_where_that_is_known() -> None:
+def test_unavailable_has_a_retry_time_if_known() -> None:
     assert Unavailable("text").retry_after == ""
     refused = Unavailable("text", retry_after_s=1.2)
     assert refused.retry_after == "2"

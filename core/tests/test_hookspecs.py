@@ -9,7 +9,7 @@ def hooks() -> dict[str, object]:
     return {name: value for name, value in vars(hookspecs).items() if name.startswith("tritonpy_")}
 
 
-def test_every_hook_is_documented_in_one_sentence_and_typed() -> None:
+def test_every_hook_has_a_docstring_and_annotations() -> None:
     for name, hook in hooks().items():
         document = inspect.getdoc(hook)
         assert document, name

@@ -37,14 +37,14 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def test_an_installation_from_an_index_names_pip_and_quotes_extras(installed_from):
+def test_an_installation_from_an_index_uses_pip_and_quotes_extras(installed_from):
     installed_from()
     assert install_command("tritonpy-backend-torch") == "pip install tritonpy-backend-torch"
     assert install_command("tritonpy[gpu]") == "pip install 'tritonpy[gpu]'"
     assert install_command("tritonpy-bench", reinstall=True) == "pip install --force-reinstall tritonpy-bench"
 
 
-def test_an_installation_from_a_checkout_names_the_installer_of_the_checkout(installed_from, checkout, monkeypatch):
+def test_an_installation_from_a_checkout_uses_its_installer(installed_from, checkout, monkeypatch):
     installed_from((checkout / "core").as_uri(), dir_info={})
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     script = checkout / "tools" / "install.py"
@@ -55,30 +55,30 @@ def test_an_installation_from_a_checkout_names_the_installer_of_the_checkout(ins
     assert reinstall == f"/usr/bin/python3 {script} --force-reinstall tritonpy-backend-torch"
 
 
-def test_the_command_is_short_where_the_server_runs_in_the_checkout(installed_from, checkout, monkeypatch):
+def test_the_command_uses_relative_paths_in_the_current_folder(installed_from, checkout, monkeypatch):
     installed_from((checkout / "core").as_uri(), dir_info={})
     monkeypatch.chdir(checkout)
     monkeypatch.setattr(sys, "executable", str(checkout / ".venv" / "bin" / "python"))
     assert install_command("tritonpy-backend-torch") == ".venv/bin/python tools/install.py tritonpy-backend-torch"
 
 
-def test_a_distribution_that_the_checkout_lacks_is_one_for_pip(installed_from, checkout):
+def test_a_distribution_outside_the_checkout_is_installed_by_pip(installed_from, checkout):
     installed_from((checkout / "core").as_uri(), dir_info={"editable": True})
     assert install_command("tritonpy-backend-shout") == "pip install tritonpy-backend-shout"
 
 
-def test_a_checkout_that_is_gone_is_not_named(installed_from, checkout):
+def test_a_deleted_checkout_is_not_used(installed_from, checkout):
     installed_from((checkout / "core").as_uri(), dir_info={})
     (checkout / "tools" / "install.py").unlink()
     assert install_command("tritonpy-backend-torch") == "pip install tritonpy-backend-torch"
 
 
-def test_an_installation_from_wheels_names_their_folder(installed_from, tmp_path):
+def test_an_installation_from_wheels_uses_their_folder(installed_from, tmp_path):
     installed_from((tmp_path / "tritonpy-0.1.0-py3-none-any.whl").as_uri(), archive_info={})
     assert install_command("tritonpy-bench") == f"pip install --find-links {tmp_path} tritonpy-bench"
 
 
-def test_a_server_that_is_not_installed_names_pip(monkeypatch):
+def test_a_server_that_is_not_installed_uses_pip(monkeypatch):
     def missing(name):
         raise importlib.metadata.PackageNotFoundError(name)
 

@@ -11,7 +11,7 @@ from tritonpy.interpreter import SWITCH_INTERVAL_S, prepare_interpreter, release
 
 
 @pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
+def restored_settings() -> Iterator[None]:
     interval, threshold = sys.getswitchinterval(), gc.get_threshold()
     yield
     sys.setswitchinterval(interval)
@@ -19,20 +19,20 @@ def as_before() -> Iterator[None]:
     gc.unfreeze()
 
 
-def test_threads_hand_over_sooner_than_by_default() -> None:
+def test_threads_switch_sooner_than_by_default() -> None:
     prepare_interpreter()
     assert sys.getswitchinterval() == pytest.approx(SWITCH_INTERVAL_S)
     assert gc.isenabled()
 
 
-def test_what_start_up_made_is_not_looked_at_again() -> None:
+def test_objects_of_start_up_are_frozen() -> None:
     gc.unfreeze()
     settle_interpreter()
     assert gc.get_freeze_count() > 0
 
 
-def test_what_was_freed_goes_back_to_the_system() -> None:
-    """Blocks that the C library keeps: each too small to be the kernel's own, all of them together many pages."""
+def test_freed_memory_is_returned_to_the_system() -> None:
+    """The C library keeps these blocks: each is too small for mmap, together they are many pages."""
     script = """if True:
         import os, sys
         from tritonpy.interpreter import prepare_interpreter, return_free_memory
@@ -48,7 +48,7 @@ def test_what_was_freed_goes_back_to_the_system() -> None:
     assert done.stdout == "True\n"
 
 
-def test_it_is_looked_at_again_when_the_server_is_gone() -> None:
+def test_release_lets_the_collector_manage_them_again() -> None:
     settle_interpreter()
     release_interpreter()
     assert gc.get_freeze_count() == 0

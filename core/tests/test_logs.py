@@ -37,7 +37,7 @@ def lines(capsys):
     return read
 
 
-def everything():
+def log_every_level():
     for level in (9, logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
         LOG.log(level, "level %d", level)
 
@@ -73,7 +73,7 @@ def test_a_json_line_has_the_fields_of_the_record(lines):
     }
 
 
-def test_a_json_line_has_models_as_data_in_place_of_the_table(lines):
+def test_a_json_line_contains_models_instead_of_the_table(lines):
     configure_logging(LogSettings(format="json"))
     models = [{"name": "m", "version": "1", "state": "READY", "reason": ""}]
     LOG.info("models:", extra={"table": "+---+", "models": models})
@@ -107,7 +107,7 @@ def terminal(monkeypatch):
     for name in ("NO_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
 
-    def replace():  # by the test itself: the capture of pytest does so before it
+    def replace():  # replaced by the test itself, since pytest's capture replaces it earlier
         stream = Terminal()
         monkeypatch.setattr(sys, "stderr", stream)
         return stream
@@ -135,7 +135,7 @@ def test_colors_can_be_switched_off(terminal, monkeypatch, name, value):
     assert "\x1b" not in stream.getvalue()
 
 
-def test_an_empty_no_color_switches_nothing_off(terminal, monkeypatch):
+def test_an_empty_no_color_has_no_effect(terminal, monkeypatch):
     monkeypatch.setenv("NO_COLOR", "")
     stream = terminal()
     configure_logging(LogSettings())
@@ -144,7 +144,7 @@ def test_an_empty_no_color_switches_nothing_off(terminal, monkeypatch):
 
 
 @pytest.mark.parametrize("settings", [{"file": "log"}, {"format": "json"}])
-def test_files_and_machines_get_no_colors(terminal, tmp_path, settings):
+def test_log_files_and_json_lines_have_no_colors(terminal, tmp_path, settings):
     if "file" in settings:
         settings = {"file": str(tmp_path / "log")}
     stream = terminal()
@@ -156,7 +156,7 @@ def test_files_and_machines_get_no_colors(terminal, tmp_path, settings):
     configure_logging(LogSettings())
 
 
-def test_what_is_no_terminal_gets_no_colors_and_has_no_columns(lines):
+def test_without_a_terminal_there_are_no_colors_and_no_columns(lines):
     configure_logging(LogSettings())
     LOG.error("text")
     assert "\x1b" not in lines()[0]
@@ -172,14 +172,14 @@ def test_the_columns_are_those_of_the_terminal(monkeypatch):
     os.close(controller)
 
 
-def test_the_model_stands_before_the_request_id(lines):
+def test_the_model_precedes_the_request_id(lines):
     configure_logging(LogSettings())
     LOG.info("text", extra={"model": "m", "version": 1, "instance": "m_0_0"})
     LOG.info("text", extra={"model": "m", "request_id": "7"})
     assert [line.partition("] ")[2] for line in lines()] == ['"[model: m] text"', '"[model: m] [request id: 7] text"']
 
 
-def test_the_request_id_stands_before_the_text_once(lines):
+def test_the_request_id_precedes_the_text_once(lines):
     configure_logging(LogSettings())
     LOG.info("text", extra={"request_id": "7"})
     LOG.info("[request id: 7] text", extra={"request_id": "7"})
@@ -187,7 +187,7 @@ def test_the_request_id_stands_before_the_text_once(lines):
 
 
 @pytest.mark.parametrize("log_format", ["default", "ISO8601", "json"])
-def test_a_text_cannot_start_a_line_of_its_own(lines, log_format):
+def test_a_message_cannot_start_a_new_line(lines, log_format):
     configure_logging(LogSettings(format=log_format))
     LOG.info("one\nE1121 forged \udc80")
     assert len(lines()) == 1
@@ -218,7 +218,7 @@ def test_a_table_follows_its_line(lines):
 )
 def test_each_level_has_its_own_switch(lines, settings, levels):
     configure_logging(settings)
-    everything()
+    log_every_level()
     assert [int(re.search(r"level (\d+)", line)[1]) for line in lines()] == levels
     assert LOG.isEnabledFor(logging.INFO) == any(level <= logging.INFO for level in levels)
 
@@ -244,7 +244,7 @@ def test_a_log_file_is_appended_to(tmp_path):
     assert second.endswith('"after \\udc80"')
 
 
-def test_a_log_file_that_cannot_be_written_is_a_clear_error_and_changes_nothing(lines, tmp_path):
+def test_an_unwritable_log_file_raises_and_changes_nothing(lines, tmp_path):
     configure_logging(LogSettings())
     with pytest.raises(StartupError, match=r"cannot write the log file '.*': Is a directory"):
         configure_logging(LogSettings(file=str(tmp_path), info=False))
@@ -288,19 +288,19 @@ def test_uncaught_exceptions_are_logged_once(lines, monkeypatch):
     assert in_main["message"] == "uncaught exception: ValueError('odd')"
 
 
-def test_verbose_lines_begin_as_informations_do(lines):
+def test_verbose_lines_start_like_info_lines(lines):
     configure_logging(LogSettings(verbose=2))
-    everything()
+    log_every_level()
     assert [line[0] for line in lines()] == ["I", "I", "I", "W", "E", "E"]
 
 
-def test_changes_are_followed_from_the_next_line_on(lines):
+def test_changes_apply_from_the_next_line_on(lines):
     configure_logging(LogSettings())
     change_logging(LogChanges(info=False, format="ISO8601"))
-    everything()
+    log_every_level()
     assert [line.split()[1] for line in lines()] == ["W", "E", "E"]
     change_logging(LogChanges(info=True, verbose=1))
-    everything()
+    log_every_level()
     assert [line.split()[1] for line in lines()] == ["I", "I", "W", "E", "E"]
     assert log_settings() == LogSettings(verbose=1, format="ISO8601")
 
@@ -314,30 +314,30 @@ def test_changes_keep_the_file(tmp_path):
     assert "a verbose line" in file.read_text()
 
 
-def test_in_a_program_with_its_own_handlers_the_level_follows_alone(caplog):
+def test_with_other_handlers_only_the_level_changes(caplog):
     handlers = list(logging.getLogger().handlers)
     change_logging(LogChanges(info=False, warning=False))
-    everything()
+    log_every_level()
     assert [record.levelname for record in caplog.records] == ["ERROR", "CRITICAL"]
     change_logging(LogChanges(info=True, warning=True))
     assert log_settings() == LogSettings()
     assert logging.getLogger().handlers == handlers
 
 
-def test_who_follows_the_settings_hears_of_each_change_until_it_ends_that():
-    heard = []
-    end = follow_log_settings(heard.append)
+def test_followers_receive_each_change_until_they_end_that():
+    received = []
+    end = follow_log_settings(received.append)
     try:
         change_logging(LogChanges(verbose=3))
         end()
         change_logging(LogChanges(verbose=0))
     finally:
         change_logging(LogChanges(verbose=0))
-    assert [settings.verbose for settings in heard] == [3]
+    assert [settings.verbose for settings in received] == [3]
 
 
 @pytest.mark.parametrize("log_format", ["default", "json"])
-def test_the_middle_of_a_very_long_text_and_of_a_traceback_is_left_out(lines, log_format):
+def test_the_middle_of_long_messages_and_tracebacks_is_left_out(lines, log_format):
     configure_logging(LogSettings(format=log_format))
     error = ValueError("x" * 5_000_000 + "the " + "end")
     LOG.error("failed: %s", error, exc_info=error)

@@ -19,7 +19,7 @@ def installed(monkeypatch):
     return install
 
 
-def test_every_gpu_is_found_and_tells_of_itself(installed):
+def test_every_gpu_reports_its_memory_and_capability(installed):
     library = installed(FakeNvml(gpu("GPU-a"), gpu(b"GPU-b", used=1, total=2, capability=(7, 5))))
     with open_nvml({}) as nvml:
         assert library.open == 1
@@ -29,26 +29,26 @@ def test_every_gpu_is_found_and_tells_of_itself(installed):
     assert library.open == 0
 
 
-def test_numbers_are_those_that_frameworks_give(installed):
+def test_gpu_numbers_are_those_of_frameworks(installed):
     installed(FakeNvml(gpu("GPU-a"), gpu("GPU-b", capability=(7, 5))))
     with open_nvml({"CUDA_VISIBLE_DEVICES": "1,0"}) as nvml:
         assert [nvml.compute_capability(number) for number in (0, 1)] == [(7, 5), (9, 0)]
 
 
-def test_what_a_process_has_is_told_by_its_number(installed):
+def test_the_memory_of_a_process_is_found_by_its_pid(installed):
     installed(FakeNvml(gpu("GPU-a", processes=[(7, 100), (8, 20), (7, 3), (9, None)])))
     with open_nvml({}) as nvml:
         assert [nvml.memory_of(pid, 0) for pid in (7, 8, 9, 10)] == [103, 20, 0, 0]
 
 
-def test_what_a_gpu_does_not_tell_is_an_error_and_so_is_a_gpu_that_is_not_there(installed):
+def test_unsupported_queries_and_unknown_gpus_raise(installed):
     installed(FakeNvml({"uuid": "GPU-a"}))
     with open_nvml({}) as nvml:
-        for question in (nvml.memory, nvml.compute_capability):
+        for query in (nvml.memory, nvml.compute_capability):
             with pytest.raises(NvmlError, match=r"^Not Supported$"):
-                question(0)
+                query(0)
             with pytest.raises(NvmlError, match=r"^there is no GPU 1$"):
-                question(1)
+                query(1)
 
 
 @pytest.mark.parametrize(
@@ -58,30 +58,30 @@ def test_what_a_gpu_does_not_tell_is_an_error_and_so_is_a_gpu_that_is_not_there(
         ("-1", []), ("", []), ("NoDevFiles", []), ("0,0", [0]),
     ],
 )  # fmt: skip
-def test_cuda_s_own_variable_chooses_among_them(chosen, expected):
+def test_cuda_visible_devices_selects_gpus(chosen, expected):
     assert list(visible(FOUR, chosen).values()) == expected
 
 
 @pytest.mark.parametrize("environ", [{"CUDA_VISIBLE_DEVICES": ""}, {"TRITON_SERVER_CPU_ONLY": "1"}])
-def test_without_a_gpu_to_be_seen_there_is_nothing_and_the_library_is_given_back(installed, environ):
+def test_without_a_visible_gpu_the_library_is_closed(installed, environ):
     library = installed(FakeNvml(gpu()))
     assert open_nvml(environ) is None
     assert library.open == 0
 
 
-def test_without_a_driver_there_is_nothing(installed):
+def test_without_a_driver_the_result_is_none(installed):
     installed(FakeNvml(gpu(), driver=False))
     assert open_nvml({}) is None
 
 
-def test_a_library_that_fails_says_so_and_is_given_back(installed):
+def test_a_failing_library_raises_and_is_closed(installed):
     library = installed(FakeNvml({}))
     with pytest.raises(NvmlError, match=r"^Not Supported$"):
         open_nvml({})
     assert library.open == 0
 
 
-def test_without_the_package_it_cannot_be_imported(installed):
+def test_without_the_package_the_import_fails(installed):
     installed(None)
     with pytest.raises(ImportError):
         open_nvml({})

@@ -11,7 +11,7 @@ from tritonpy.private_folders import is_foreign, make_private_folder
 
 @pytest.fixture
 def foreign(monkeypatch: pytest.MonkeyPatch) -> set[Path]:
-    """Folders that belong to another user, as far as the module can tell."""
+    """Folders that belong to another user from the module's point of view."""
     folders: set[Path] = set()
     real = private_folders.is_foreign
 
@@ -26,13 +26,13 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-def test_all_that_is_missing_is_made_for_this_user_alone(tmp_path: Path) -> None:
+def test_missing_folders_are_created_for_this_user_only(tmp_path: Path) -> None:
     assert make_private_folder(tmp_path / "a" / "b") == ""
     assert (mode(tmp_path / "a"), mode(tmp_path / "a" / "b")) == (0o700, 0o700)
     assert make_private_folder(tmp_path / "a" / "b") == ""
 
 
-def test_a_folder_that_everybody_may_write_into_is_refused(tmp_path: Path) -> None:
+def test_a_world_writable_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with pytest.raises(PermissionError, match="everybody may write into it"):
@@ -40,7 +40,7 @@ def test_a_folder_that_everybody_may_write_into_is_refused(tmp_path: Path) -> No
     assert make_private_folder(tmp_path / "open", configured=True) == "everybody may write into it"
 
 
-def test_a_folder_in_one_that_everybody_may_write_into_is_refused_unless_that_is_sticky(tmp_path: Path) -> None:
+def test_a_folder_in_a_world_writable_one_is_refused_unless_that_is_sticky(tmp_path: Path) -> None:
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     with pytest.raises(PermissionError, match=f"everybody may write into {tmp_path}/open"):
@@ -66,14 +66,14 @@ def test_a_link_to_a_folder_of_another_user_is_refused(tmp_path: Path, foreign: 
         make_private_folder(tmp_path / "link")
 
 
-def test_a_folder_in_one_of_another_user_is_refused(tmp_path: Path, foreign: set[Path]) -> None:
+def test_a_folder_inside_a_foreign_one_is_refused(tmp_path: Path, foreign: set[Path]) -> None:
     (tmp_path / "theirs" / "mine").mkdir(parents=True)
     foreign.add(tmp_path / "theirs")
     with pytest.raises(PermissionError, match=f"{tmp_path}/theirs belongs to another user"):
         make_private_folder(tmp_path / "theirs" / "mine")
 
 
-def test_a_file_and_a_link_to_nowhere_are_no_folders(tmp_path: Path) -> None:
+def test_files_and_broken_links_are_not_folders(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for name in ("file", "link"):

@@ -14,17 +14,17 @@ MIB = 2**20
 
 
 def held(memory: RequestMemory, *sizes: int) -> list[object]:
-    """Reserve for a client each; return the reservations."""
+    """Reserve memory for one client per size; return the reservations."""
     reservations = [memory.client().reservation() for _ in sizes]
     assert all(each.grow(size) for each, size in zip(reservations, sizes, strict=True))
     return list(reservations)
 
 
-def test_what_is_reserved_is_counted_until_nothing_refers_to_it() -> None:
+def test_reserved_bytes_count_until_the_reservation_is_garbage() -> None:
     memory = RequestMemory(16 * MIB)
     reservation = memory.client().reservation()
     assert reservation.grow(MIB)
-    assert reservation.grow(MIB // 2)  # less than it has
+    assert reservation.grow(MIB // 2)  # less than it holds
     assert memory.used == MIB
     reservation.shrink(1000)
     assert memory.used == 1000
@@ -32,7 +32,7 @@ def test_what_is_reserved_is_counted_until_nothing_refers_to_it() -> None:
     assert memory.used == 0
 
 
-def test_a_client_alone_gets_half_of_what_is_shared_and_no_more() -> None:
+def test_a_single_client_gets_half_of_the_shared_memory() -> None:
     memory = RequestMemory(16 * MIB)
     reservation = memory.client().reservation()
     assert not reservation.grow(7 * MIB + 1)
@@ -71,7 +71,7 @@ def test_small_clients_use_the_reserve() -> None:
     assert memory.used <= 16 * MIB
 
 
-def test_without_a_limit_everything_has_room_and_is_counted() -> None:
+def test_without_a_limit_everything_is_reserved_and_counted() -> None:
     memory = RequestMemory()
     reservations = held(memory, 2**50)
     assert memory.used == 2**50
@@ -79,7 +79,7 @@ def test_without_a_limit_everything_has_room_and_is_counted() -> None:
     assert memory.used == 0
 
 
-def test_a_refusal_names_what_is_full_and_the_option() -> None:
+def test_a_refusal_names_the_usage_and_the_option() -> None:
     memory = RequestMemory(MIB)
     with pytest.raises(RequestMemoryFull) as refused:
         memory.client().reservation().require(MIB)
@@ -89,7 +89,7 @@ def test_a_refusal_names_what_is_full_and_the_option() -> None:
     assert refused.value.retry_after == "1"
 
 
-def test_the_metrics_show_use_limit_and_refusals() -> None:
+def test_the_metrics_report_use_limit_and_refusals() -> None:
     memory = RequestMemory(MIB)
     kept = held(memory, 1000)
     memory.client().reservation().grow(MIB)
@@ -102,7 +102,7 @@ def test_the_metrics_show_use_limit_and_refusals() -> None:
     kept.clear()
 
 
-def test_threads_lose_no_byte() -> None:
+def test_concurrent_threads_count_every_byte() -> None:
     memory = RequestMemory(2**40)
 
     def work() -> None:
@@ -127,7 +127,7 @@ def test_a_reservation_in_a_reference_cycle_is_released_by_the_collector() -> No
     assert memory.used == 0
 
 
-def test_a_quarter_of_the_memory_limit_is_the_default_and_processes_share_it() -> None:
+def test_the_default_is_a_quarter_of_the_memory_limit_shared_by_processes() -> None:
     assert request_memory(0).limit == memory_limit() // 4
     assert request_memory(8 * MIB).limit == 8 * MIB
     assert request_memory(8 * MIB, 4).limit == 2 * MIB
@@ -153,7 +153,7 @@ PHYSICAL = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         ("0::/", {}, PHYSICAL),
     ],
 )
-def test_the_memory_limit_is_the_least_of_all_that_count(
+def test_the_memory_limit_is_the_minimum_of_all_limits(
     tmp_path: Path, groups: str, files: dict[str, str], limit: int
 ) -> None:
     write(tmp_path / "proc/self/cgroup", groups)
@@ -162,7 +162,7 @@ def test_the_memory_limit_is_the_least_of_all_that_count(
     assert memory_limit(tmp_path) == limit
 
 
-def test_without_control_groups_physical_memory_counts(tmp_path: Path) -> None:
+def test_without_control_groups_physical_memory_is_the_limit(tmp_path: Path) -> None:
     assert memory_limit(tmp_path) == PHYSICAL
 
 

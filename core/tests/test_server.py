@@ -13,23 +13,23 @@ from tritonpy.api.observer import Observer
 from tritonpy.api.options import Options
 from tritonpy.clock import now_ns
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.errors import PluginError, StartupError, Unavailable
 from tritonpy.hookspecs import hookimpl
 from tritonpy.server import build
-from tritonpy.testing import Witness
+from tritonpy.testing import RecordingSink
 
-from .repository.teller import Book, teller, write
+from .repository.version_backend import EventLog, version_reporter, write
 from .toys.doubler import Gate, gated
 from .toys.serving import SILENT, ToyPlugin, ask, config_of, numbers, toy_plugins
 
 
 class Everything:
-    """Registers a frontend, an observer and event hooks; notes what it hears."""
+    """Registers a frontend, an observer and event hooks, and records their events."""
 
     def __init__(self, fails_in=()):
-        self.heard = heard = []
+        self.events = events = []
         self.fails_in = fails_in
         self.draining = asyncio.Event()
         self.drained = asyncio.Event()
@@ -43,24 +43,24 @@ class Everything:
             async def start(self, engine):
                 if self.options.taken:
                     raise StartupError("127.0.0.1:1 is taken")
-                heard.append("listening")
+                events.append("listening")
 
             async def drain(self):
                 plugin.draining.set()
                 await plugin.drained.wait()
-                heard.append("drained")
+                events.append("drained")
 
             async def stop(self):
-                heard.append("closed")
+                events.append("closed")
                 if "stop" in plugin.fails_in:
                     raise OSError("stuck")
 
         class Watcher(Observer):
-            def answered(self, request, response, now_ns):
-                heard.append("answered")
+            def responded(self, request, response, now_ns):
+                events.append("answered")
 
             def close(self):
-                heard.append("flushed")
+                events.append("flushed")
 
         self.port, self.watcher = Port, Watcher
 
@@ -74,48 +74,48 @@ class Everything:
 
     @hookimpl
     def tritonpy_server_started(self, engine):
-        self.hear("started", engine.state)
+        self.record("started", engine.state)
 
     @hookimpl
     def tritonpy_server_stopping(self, engine):
-        self.hear("stopping")
+        self.record("stopping")
 
     @hookimpl
     def tritonpy_model_loaded(self, name, version, config):
-        self.hear("loaded", name, version, config.backend)
+        self.record("loaded", name, version, config.backend)
 
     @hookimpl
     def tritonpy_model_unloaded(self, name, version, config):
-        self.hear("unloaded", name, version, config.backend)
+        self.record("unloaded", name, version, config.backend)
 
-    def hear(self, event, *details):
-        self.heard.append((event, *details))
+    def record(self, event, *details):
+        self.events.append((event, *details))
         if event in self.fails_in:
             raise ZeroDivisionError(f"{event} fails")
 
 
 @pytest.fixture
-def book():
-    return Book()
+def event_log():
+    return EventLog()
 
 
 @pytest.fixture
-def witness():
-    return Witness()
+def recorder():
+    return RecordingSink()
 
 
 @pytest.fixture
-def make(model_repository, book):
+def make(model_repository, event_log):
     def build_server(plugin=None, served_by=None, **settings):
         raw = {"repositories": [{"url": str(model_repository.path)}], "frontends": SILENT} | settings
-        toys = ToyPlugin({"teller": teller(book)} | (served_by or {}))
+        toys = ToyPlugin({"version_reporter": version_reporter(event_log)} | (served_by or {}))
         return build(decode_server_config(raw), toy_plugins(toys, *([plugin] if plugin else [])))
 
     return build_server
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays():
+def leaves_nothing_behind():
     threads, frozen = set(threading.enumerate()), gc.get_freeze_count()
     yield
     assert set(threading.enumerate()) <= threads
@@ -127,36 +127,36 @@ def run(coroutine):
 
 
 @pytest.mark.parametrize("schedulers", [{}, {"sequence": DirectScheduler}])
-def test_the_extension_sequence_is_listed_where_a_scheduler_serves_it(schedulers):
+def test_the_sequence_extension_is_listed_if_a_scheduler_serves_it(schedulers):
     server = build(decode_server_config({"frontends": SILENT}), toy_plugins(ToyPlugin(schedulers=schedulers)))
     assert ("sequence" in server.engine.server_metadata().extensions) == bool(schedulers)
 
 
-def test_a_server_lives_from_start_to_stop(make, model_repository, witness, book):
+def test_a_server_runs_from_start_to_stop(make, model_repository, recorder, event_log):
     write(model_repository, "m", 5)
     plugin = Everything()
     server = make(plugin, frontends=SILENT | {"port": {}}, observers={"watcher": {}})
 
     async def live():
         await server.start()
-        deadline_ns = now_ns() + 3600 * 10**9  # starts the timer's thread, which must not stay either
-        request = ask(server.engine, witness, "m", [0], deadline_ns=deadline_ns)
-        (answers,) = await asyncio.to_thread(witness.wait, request)
+        deadline_ns = now_ns() + 3600 * 10**9  # starts the timer's thread, which must end, too
+        request = ask(server.engine, recorder, "m", [0], deadline_ns=deadline_ns)
+        (answers,) = await asyncio.to_thread(recorder.wait, request)
         assert await server.drain(10)
         await server.stop()
         return numbers(answers)
 
     assert server.engine.state is ServerState.INITIALIZING
     assert run(live()) == [[5]]
-    assert sorted(map(str, plugin.heard[:2])) == ["('loaded', 'm', 1, 'teller')", "listening"]
-    assert plugin.heard[2:] == [
-        ("started", ServerState.READY), "answered", ("stopping",), "drained", ("unloaded", "m", 1, "teller"), "closed", "flushed",
+    assert sorted(map(str, plugin.events[:2])) == ["('loaded', 'm', 1, 'version_reporter')", "listening"]
+    assert plugin.events[2:] == [
+        ("started", ServerState.READY), "answered", ("stopping",), "drained", ("unloaded", "m", 1, "version_reporter"), "closed", "flushed",
     ]  # fmt: skip
     assert server.engine.state is ServerState.EXITING
-    assert book.open == []
+    assert event_log.open_handles == []
 
 
-def test_a_taken_port_fails_the_start_and_nothing_stays(make, model_repository, book):
+def test_a_port_in_use_fails_the_start_and_leaves_nothing_behind(make, model_repository, event_log):
     write(model_repository, "m")
     plugin = Everything()
     server = make(plugin, frontends=SILENT | {"port": {}, "other": {"taken": True}})
@@ -169,11 +169,11 @@ def test_a_taken_port_fails_the_start_and_nothing_stays(make, model_repository, 
 
     with pytest.raises(StartupError, match=r"127\.0\.0\.1:1 is taken"):
         run(live())
-    assert [event for event in plugin.heard if event in ("listening", "closed")] == ["listening", "closed"]
-    assert book.open == []
+    assert [event for event in plugin.events if event in ("listening", "closed")] == ["listening", "closed"]
+    assert event_log.open_handles == []
 
 
-def test_when_a_port_is_taken_no_more_models_load_and_nothing_is_told_of_them(make, model_repository, caplog):
+def test_a_port_in_use_stops_loading_without_log_lines(make, model_repository, caplog):
     caplog.set_level(logging.INFO)
     loading, failed, loads = threading.Event(), threading.Event(), []
 
@@ -211,7 +211,7 @@ def test_when_a_port_is_taken_no_more_models_load_and_nothing_is_told_of_them(ma
 
 
 @pytest.mark.parametrize("exit_on_error", [True, False])
-def test_a_model_that_fails_stops_no_other_but_perhaps_the_server(make, model_repository, witness, exit_on_error):
+def test_a_failing_model_stops_no_other_model(make, model_repository, recorder, exit_on_error):
     for name, text in (("good", 5), ("bad", "cannot be loaded"), ("worse", "has no instance")):
         write(model_repository, name, text)
     server = make(exit_on_error=exit_on_error)
@@ -219,7 +219,7 @@ def test_a_model_that_fails_stops_no_other_but_perhaps_the_server(make, model_re
     async def live():
         try:
             await server.start()
-            (answers,) = await asyncio.to_thread(witness.wait, ask(server.engine, witness, "good", [0]))
+            (answers,) = await asyncio.to_thread(recorder.wait, ask(server.engine, recorder, "good", [0]))
             return numbers(answers)
         finally:
             await server.stop()
@@ -249,9 +249,7 @@ def test_a_repository_that_cannot_be_read_fails_the_start(make, tmp_path, kind):
         run(live())
 
 
-def test_a_server_that_does_not_exit_on_errors_stays_up_and_is_not_live_where_a_repository_cannot_be_read(
-    make, tmp_path
-):
+def test_without_exit_on_error_an_unreadable_repository_makes_the_server_not_live(make, tmp_path):
     server = make(repositories=[{"url": str(tmp_path / "nowhere")}], exit_on_error=False)
 
     async def live():
@@ -288,21 +286,21 @@ class TestDrain:
         return Gate()
 
     @pytest.fixture
-    def busy(self, make, model_repository, witness, gate):
-        """A server with one request that executes and one that waits behind it."""
+    def busy(self, make, model_repository, recorder, gate):
+        """A server with one request that executes and one that waits."""
         model_repository.add("m", config_of("gated"))
         plugin = Everything()
         server = make(plugin, {"gated": gated(gate)}, frontends=SILENT | {"port": {}})
 
         async def start():
             await server.start()
-            requests = [ask(server.engine, witness, "m", [value]) for value in (1, 2)]
+            requests = [ask(server.engine, recorder, "m", [value]) for value in (1, 2)]
             await asyncio.to_thread(gate.wait_for, 1)
             return server, plugin, requests
 
         return start
 
-    def test_live_requests_finish_and_new_ones_are_refused(self, busy, gate, witness):
+    def test_requests_in_flight_finish_and_new_ones_are_refused(self, busy, gate, recorder):
         async def live():
             server, plugin, requests = await busy()
             plugin.drained.clear()
@@ -314,24 +312,24 @@ class TestDrain:
             plugin.drained.set()
             assert await drain
             with pytest.raises(Unavailable, match="Server is stopping"):
-                ask(server.engine, witness, "m", [3])
+                ask(server.engine, recorder, "m", [3])
             await server.stop()
-            return witness.wait(*requests)
+            return recorder.wait(*requests)
 
         assert [numbers(answers) for answers in run(live())] == [[[2]], [[4]]]
 
-    def test_the_time_out_gives_up_those_that_wait(self, busy, gate, witness, monkeypatch):
-        monkeypatch.setattr("tritonpy.repository.retiring.GRACE_S", 0.01)
+    def test_the_timeout_ends_waiting_requests(self, busy, gate, recorder, monkeypatch):
+        monkeypatch.setattr("tritonpy.repository.draining.GRACE_S", 0.01)
 
         async def live():
             server, _, (running, waiting) = await busy()
             assert not await server.drain(0.01)
-            (answers,) = witness.wait(waiting)
+            (answers,) = recorder.wait(waiting)
             gate.open()
-            (finished,) = witness.wait(running)
+            (finished,) = recorder.wait(running)
             monkeypatch.undo()
             await server.stop()
-            witness.check(running, waiting)
+            recorder.check(running, waiting)
             return answers[0].error, numbers(finished)
 
         error, finished = run(live())
@@ -339,7 +337,7 @@ class TestDrain:
         assert error.message == "Exit timeout expired, the request was not run"
         assert finished == [[2]]
 
-    def test_connections_that_stay_busy_do_not_hold_it_up(self, busy, gate, caplog):
+    def test_busy_connections_do_not_delay_it(self, busy, gate, caplog):
         async def live():
             server, plugin, _ = await busy()
             gate.open()
@@ -352,7 +350,7 @@ class TestDrain:
 
 
 @pytest.mark.parametrize("hook", ["started", "stopping", "loaded", "unloaded", "stop"])
-def test_a_plugin_that_fails_is_logged_and_the_server_goes_on(make, model_repository, book, caplog, hook):
+def test_a_failing_plugin_is_logged_and_the_server_continues(make, model_repository, event_log, caplog, hook):
     write(model_repository, "m")
     plugin = Everything(fails_in=[hook])
     server = make(plugin, frontends=SILENT | {"port": {}})
@@ -365,8 +363,8 @@ def test_a_plugin_that_fails_is_logged_and_the_server_goes_on(make, model_reposi
 
     run(live())
     assert ("Port failed to stop" if hook == "stop" else f"{hook} fails") in caplog.text
-    assert "closed" in plugin.heard
-    assert book.open == []
+    assert "closed" in plugin.events
+    assert event_log.open_handles == []
 
 
 class Keys(Authenticator):
@@ -384,8 +382,8 @@ class Guarded(Everything):
         return {"keys": Keys}
 
 
-@pytest.mark.parametrize(("opened", "told"), [(["health"], True), (["health", "metrics"], False)])
-def test_a_start_with_authentication_says_that_metrics_need_credentials(make, caplog, opened, told):
+@pytest.mark.parametrize(("opened", "logged"), [(["health"], True), (["health", "metrics"], False)])
+def test_a_start_with_authentication_logs_that_metrics_need_credentials(make, caplog, opened, logged):
     caplog.set_level(logging.INFO)
     frontends = SILENT | {"metrics": {}}
     server = make(Guarded(), frontends=frontends, auth={"keys": {}}, access={"open": opened})
@@ -395,29 +393,29 @@ def test_a_start_with_authentication_says_that_metrics_need_credentials(make, ca
         await server.stop()
 
     run(live())
-    assert ("metrics need credentials" in caplog.text) is told
+    assert ("metrics need credentials" in caplog.text) is logged
 
 
-def test_a_polled_repository_is_followed(make, model_repository, book):
+def test_a_polled_repository_is_followed(make, model_repository, event_log):
     server = make(control={"mode": "poll", "interval_s": 0.01})
 
     async def live():
         await server.start()
         write(model_repository, "m")
-        await asyncio.to_thread(book.wait_for_open, ("m", 1))
+        await asyncio.to_thread(event_log.wait_for_requests, ("m", 1))
         model_repository.remove("m")
-        await asyncio.to_thread(book.wait_for_open)
+        await asyncio.to_thread(event_log.wait_for_requests)
         await server.stop()
 
     run(live())
 
 
-def test_stop_follows_without_a_start(make):
+def test_stop_works_without_a_start(make):
     run(make().stop())
 
 
 class TestBuild:
-    def test_a_part_that_is_not_installed_is_named(self, make):
+    def test_a_missing_plugin_is_named(self, make):
         with pytest.raises(PluginError, match=r"no plugin provides frontend 'http': .* tritonpy-frontend-http$"):
             make(frontends=SILENT | {"http": {}})
 
@@ -426,7 +424,7 @@ class TestBuild:
         [
             ({"frontends": SILENT | {"port": {"takn": True}}}, r"frontends\.port\.takn"),
             ({"observers": {"watcher": {"x": 1}}}, r"observers\.watcher\.x"),
-            ({"backends": {"teller": {"x": 1}}}, r"backends\.teller\.x"),
+            ({"backends": {"version_reporter": {"x": 1}}}, r"backends\.version_reporter\.x"),
             ({"repository_options": {"file": {"x": 1}}}, r"repository_options\.file\.x"),
         ],
     )
@@ -434,16 +432,16 @@ class TestBuild:
         with pytest.raises(InvalidServerConfig, match=path):
             make(Everything(), **settings)
 
-    def test_a_repository_s_scheme_chooses_the_plugin(self, make):
+    def test_the_url_scheme_selects_the_plugin(self, make):
         with pytest.raises(PluginError, match="model repository 's3'"):
             make(repositories=[{"url": "s3://bucket/models"}])
 
-    @pytest.mark.parametrize(("mode", "told"), [("off", True), ("execution_count", False)])
-    def test_resources_that_nobody_looks_at_are_told_of(self, make, caplog, mode, told):
+    @pytest.mark.parametrize(("mode", "logged"), [("off", True), ("execution_count", False)])
+    def test_unused_resources_are_logged(self, make, caplog, mode, logged):
         make(Everything(), rate_limit={"mode": mode, "resources": {"R": 1}})
-        assert ("rate_limit.resources has no effect" in caplog.text) is told
+        assert ("rate_limit.resources has no effect" in caplog.text) is logged
 
-    def test_nothing_runs_yet(self, make, model_repository, book):
+    def test_build_loads_nothing(self, make, model_repository, event_log):
         write(model_repository, "m")
         make(Everything(), frontends=SILENT | {"port": {}})
-        assert book.events("load") == []
+        assert event_log.events("load") == []

@@ -1,4 +1,4 @@
-"""The rules in the root `conftest.py` hold: each run here is a pytest of its own."""
+"""Tests of the rules in the root `conftest.py`; each one runs pytest in a subprocess."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ PROFILE = """
 
 
 def run(folder: Path, modules: Mapping[str, str], *arguments: str) -> tuple[int, str]:
-    """Return the exit status and the output of a run of `modules` under the rules."""
+    """Return the exit status and the output of a run of `modules` with the rules."""
     shutil.copy(RULES, folder / "conftest.py")
     for name, text in modules.items():
         (folder / f"test_{name}.py").write_text("import pytest\n" + textwrap.dedent(text))
@@ -82,29 +82,29 @@ def offences(tmp_path_factory: pytest.TempPathFactory) -> tuple[int, str]:
     return run(tmp_path_factory.mktemp("offences"), OFFENCES)
 
 
-def test_a_run_fails_for_what_is_left_out_without_a_need(offences: tuple[int, str]) -> None:
+def test_a_run_fails_for_unjustified_skips(offences: tuple[int, str]) -> None:
     status, output = offences
     assert status == pytest.ExitCode.TESTS_FAILED, output
     assert not re.search(r"\d (failed|error)", output)
 
 
 @pytest.mark.parametrize("offence", OFFENCES)
-def test_what_is_left_out_without_a_need_is_listed(offences: tuple[int, str], offence: str) -> None:
+def test_unjustified_skips_are_listed(offences: tuple[int, str], offence: str) -> None:
     listed = offences[1].partition("left out without leave")[2]
     assert re.search(rf"^test_{offence}\.py(::test_it)?: (skip|xfail): \S", listed, re.MULTILINE), listed
 
 
-def test_a_skip_that_says_what_it_needs_is_allowed_and_the_seed_of_the_run_is_told(tmp_path: Path) -> None:
+def test_a_skip_with_a_need_is_allowed_and_the_seed_is_printed(tmp_path: Path) -> None:
     status, output = run(tmp_path, {"allowed": ALLOWED, "profile": PROFILE})
     assert status == pytest.ExitCode.OK, output
     assert "1 passed, 2 skipped" in output
     assert "left out without leave" not in output
-    told = re.search(r"--hypothesis-seed=(\d+)", output)
-    assert told is not None, output
-    assert f"examples come from {told[1]}" in output
+    match = re.search(r"--hypothesis-seed=(\d+)", output)
+    assert match is not None, output
+    assert f"examples come from {match[1]}" in output
 
 
-def test_a_seed_can_be_given_and_a_quiet_run_that_fails_tells_it_too(tmp_path: Path) -> None:
+def test_a_seed_can_be_given_and_a_failing_quiet_run_prints_it(tmp_path: Path) -> None:
     modules = {"profile": PROFILE, "failing": "def test_it(): assert False"}
     status, output = run(tmp_path, modules, "-q", "--hypothesis-seed=17")
     assert status == pytest.ExitCode.TESTS_FAILED, output

@@ -1,8 +1,9 @@
-"""tritonpy: an inference server where every part is a plugin. These are the names that plugins may use."""
+"""tritonpy: an inference server in which every part is a plugin; the names that plugins may use."""
 
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from tritonpy.access.restriction import ApiCategory, Restriction, check_restrictions
@@ -10,7 +11,7 @@ from tritonpy.api.authenticator import Authenticator, Principal, Verb
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run, Wait
 from tritonpy.api.cache import Cache
-from tritonpy.api.claim import Claim, Claimed
+from tritonpy.api.claim import Claim, ClaimedAddress
 from tritonpy.api.command import Command
 from tritonpy.api.engine import (
     BatchStatistics,
@@ -32,14 +33,14 @@ from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.named_versions import named_versions
 from tritonpy.api.observer import Event, Observer
-from tritonpy.api.operation import Answerer, Operation, OperationCall, OperationGroup
+from tritonpy.api.operation import Operation, OperationCall, OperationGroup, OperationHandler
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext
 from tritonpy.api.router import Router, RouterContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
-from tritonpy.api.sharing import Line, RequestLine, Sharing
+from tritonpy.api.sharing import OrderedRequestQueue, Sharing, WaitingQueue
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.api.tracer import Tracer
@@ -59,8 +60,8 @@ from tritonpy.config.parameters import (
     parameter_threads,
 )
 from tritonpy.config.server.byte_size import ByteSize, parse_byte_size
-from tritonpy.config.server.decode import decode_options
-from tritonpy.config.server.invalid import InvalidServerConfig
+from tritonpy.config.server.invalid_server_config import InvalidServerConfig
+from tritonpy.config.server.option_decoder import decode_options
 from tritonpy.custom_metrics import (
     SERVER_METRICS,
     CustomMetrics,
@@ -73,7 +74,8 @@ from tritonpy.custom_metrics import (
     ModelMetrics,
 )
 from tritonpy.device_memory import DeviceBlock, ModelMemory
-from tritonpy.devices import NobodyTells, gpu_memory
+from tritonpy.devices import GpuMemoryUnavailable, gpu_memory
+from tritonpy.error_ids import internal_error
 from tritonpy.errors import (
     AlreadyExists,
     Cancelled,
@@ -98,18 +100,17 @@ from tritonpy.errors import (
 )
 from tritonpy.gather import gather, scatter
 from tritonpy.hookspecs import hookimpl
-from tritonpy.incidents import incident
 from tritonpy.installation import install_command
-from tritonpy.listening.tls_options import TlsOptions
 from tritonpy.logs import LogChanges, LogSettings
+from tritonpy.network.tls_options import TlsOptions
 from tritonpy.nvml import Nvml, NvmlError, open_nvml
 from tritonpy.private_folders import make_private_folder
+from tritonpy.redacted_urls import redact_urls
 from tritonpy.request_memory import ClientMemory, RequestMemory, RequestMemoryFull, Reservation
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.model_log import ModelLog
-from tritonpy.runners.workers.spawned import SpawnedProcess
-from tritonpy.shown_urls import without_secrets
+from tritonpy.runners.workers.spawned_process import SpawnedProcess
 from tritonpy.types import (
     CPU,
     DATATYPE_OF_NUMBER,
@@ -119,16 +120,18 @@ from tritonpy.types import (
     NO_PARAMETERS,
     Batch,
     CallbackSink,
+    ComputeTimes,
     CudaRegion,
     DataType,
+    FlowControl,
     InferRequest,
     InferResponse,
+    LoopQueueSink,
     LoopSink,
     OutputSpec,
     ParameterValue,
     RegionKind,
     RegionSlice,
-    Room,
     SequenceInfo,
     Sink,
     StreamSink,
@@ -136,39 +139,37 @@ from tritonpy.types import (
     Tensor,
     Trace,
     TraceFamily,
-    TurnSink,
-    Work,
     datatype_of,
     decode_strings,
     encode_strings,
-    stand_in,
     string_offsets,
+    synthetic_parent,
 )
 
 if TYPE_CHECKING:
+    from tritonpy.access.authorizer import Authorizer
     from tritonpy.access.credentials import bearer_token, joined_headers
-    from tritonpy.access.forwarding import HeaderForwarding, compile_pattern, keep_headers
-    from tritonpy.access.gatekeeper import Gatekeeper
-    from tritonpy.access.refreshed import ChangedFile, Refreshed
-    from tritonpy.access.refusals import Refusals
+    from tritonpy.access.header_forwarding import HeaderForwarding, compile_pattern, keep_headers
+    from tritonpy.access.refreshed_value import ChangedFile, RefreshedValue
     from tritonpy.access.restriction import Restrictions
+    from tritonpy.access.restriction_denials import RestrictionDenials
     from tritonpy.access.rights import Rights
     from tritonpy.config.config_dict import config_to_dict
     from tritonpy.config.model_files import resolve_model_file
     from tritonpy.config.model_json import config_from_json
     from tritonpy.config.needed_steps import needed_steps
-    from tritonpy.config.qualified import called_model
+    from tritonpy.config.qualified_names import called_model
     from tritonpy.decompression import decompressed
-    from tritonpy.listening.acceptor import Acceptor, Descriptors, Evictable
-    from tritonpy.listening.claimed_port import claim_port
-    from tritonpy.listening.delivery import delivered, unread
-    from tritonpy.listening.http1.connection import HttpConnection
-    from tritonpy.listening.http1.limits import HttpConnectionOptions
-    from tritonpy.listening.http1.server import HttpServer
-    from tritonpy.listening.tls_files import TlsFiles
-    from tritonpy.listening.unix_socket import UnixSocket, unix_path
-    from tritonpy.running import RunningServer, running_server
-    from tritonpy.tracing.texts import trace_changes, trace_texts
+    from tritonpy.embedded_server import RunningServer, running_server
+    from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable
+    from tritonpy.network.delivery import delivered, unread
+    from tritonpy.network.http1.connection import HttpConnection
+    from tritonpy.network.http1.limits import HttpConnectionOptions
+    from tritonpy.network.http1.server import HttpServer
+    from tritonpy.network.port_claim import claim_port
+    from tritonpy.network.tls_files import TlsFiles
+    from tritonpy.network.unix_socket import UnixSocket, unix_path
+    from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
 
 __version__ = SERVER_VERSION
 
@@ -189,9 +190,9 @@ __all__ = [
     "AgentAction",
     "AgentModel",
     "AlreadyExists",
-    "Answerer",
     "ApiCategory",
     "Authenticator",
+    "Authorizer",
     "Backend",
     "Batch",
     "BatchKey",
@@ -206,10 +207,11 @@ __all__ = [
     "Cancelled",
     "ChangedFile",
     "Claim",
-    "Claimed",
+    "ClaimedAddress",
     "ClientMemory",
     "Code",
     "Command",
+    "ComputeTimes",
     "Conflict",
     "CudaRegion",
     "CustomMetrics",
@@ -223,9 +225,10 @@ __all__ = [
     "Evictable",
     "FailureReason",
     "FamilySnapshot",
+    "FlowControl",
     "Frontend",
     "FrontendContext",
-    "Gatekeeper",
+    "GpuMemoryUnavailable",
     "GpuShare",
     "HeaderForwarding",
     "HistogramSnapshot",
@@ -240,10 +243,10 @@ __all__ = [
     "InvalidArgument",
     "InvalidServerConfig",
     "Launcher",
-    "Line",
     "LoadCancellation",
     "LogChanges",
     "LogSettings",
+    "LoopQueueSink",
     "LoopSink",
     "MemoryUsage",
     "Metric",
@@ -262,7 +265,6 @@ __all__ = [
     "ModelStatistics",
     "NoOptions",
     "NoRateLimiter",
-    "NobodyTells",
     "NotFound",
     "Nvml",
     "NvmlError",
@@ -270,7 +272,9 @@ __all__ = [
     "Operation",
     "OperationCall",
     "OperationGroup",
+    "OperationHandler",
     "Options",
+    "OrderedRequestQueue",
     "OutputSpec",
     "ParameterValue",
     "Pending",
@@ -280,23 +284,21 @@ __all__ = [
     "QueueFull",
     "QueueTimeout",
     "RateLimiter",
-    "Refreshed",
-    "Refusals",
+    "RefreshedValue",
     "RegionKind",
     "RegionSlice",
     "RepoAgent",
     "Repository",
     "RepositoryContext",
-    "RequestLine",
     "RequestMemory",
     "RequestMemoryFull",
     "Reservation",
     "ResourceExhausted",
     "ResponseStatistics",
     "Restriction",
+    "RestrictionDenials",
     "Restrictions",
     "Rights",
-    "Room",
     "Router",
     "RouterContext",
     "Run",
@@ -324,14 +326,13 @@ __all__ = [
     "Tracer",
     "Transport",
     "TritonError",
-    "TurnSink",
     "Unauthenticated",
     "Unavailable",
     "UnixSocket",
     "Unsupported",
     "Verb",
     "Wait",
-    "Work",
+    "WaitingQueue",
     "WorkerProcess",
     "__version__",
     "batch_key",
@@ -355,8 +356,8 @@ __all__ = [
     "gather",
     "gpu_memory",
     "hookimpl",
-    "incident",
     "install_command",
+    "internal_error",
     "joined_headers",
     "keep_headers",
     "make_private_folder",
@@ -371,56 +372,78 @@ __all__ = [
     "parameter_int",
     "parameter_threads",
     "parse_byte_size",
+    "redact_urls",
     "refused_model_call",
     "resolve_model_file",
     "running_server",
     "scatter",
     "set_dims",
     "shape_text",
-    "stand_in",
     "string_offsets",
+    "synthetic_parent",
     "trace_changes",
     "trace_texts",
     "unable_to_load",
     "unix_path",
     "unread",
-    "without_secrets",
 ]
 
 
-# They need protobuf, or the whole server, or belong to a feature that is off: who does not use them should not wait for these.
-_LATER = {
+# Imported on first use: they need protobuf or the whole server, or belong to an optional feature.
+_LAZY = {
     name: module
     for module, names in {
         "tritonpy.access.credentials": ("bearer_token", "joined_headers"),
-        "tritonpy.access.forwarding": ("HeaderForwarding", "compile_pattern", "keep_headers"),
-        "tritonpy.access.gatekeeper": ("Gatekeeper",),
-        "tritonpy.access.refreshed": ("ChangedFile", "Refreshed"),
-        "tritonpy.access.refusals": ("Refusals",),
+        "tritonpy.access.header_forwarding": ("HeaderForwarding", "compile_pattern", "keep_headers"),
+        "tritonpy.access.authorizer": ("Authorizer",),
+        "tritonpy.access.refreshed_value": ("ChangedFile", "RefreshedValue"),
+        "tritonpy.access.restriction_denials": ("RestrictionDenials",),
         "tritonpy.access.restriction": ("Restrictions",),
         "tritonpy.access.rights": ("Rights",),
         "tritonpy.config.config_dict": ("config_to_dict",),
         "tritonpy.config.model_json": ("config_from_json",),
         "tritonpy.config.model_files": ("resolve_model_file",),
         "tritonpy.config.needed_steps": ("needed_steps",),
-        "tritonpy.config.qualified": ("called_model",),
+        "tritonpy.config.qualified_names": ("called_model",),
         "tritonpy.decompression": ("decompressed",),
-        "tritonpy.listening.acceptor": ("Acceptor", "Descriptors", "Evictable"),
-        "tritonpy.listening.claimed_port": ("claim_port",),
-        "tritonpy.listening.delivery": ("delivered", "unread"),
-        "tritonpy.listening.http1.connection": ("HttpConnection",),
-        "tritonpy.listening.http1.limits": ("HttpConnectionOptions",),
-        "tritonpy.listening.http1.server": ("HttpServer",),
-        "tritonpy.listening.tls_files": ("TlsFiles",),
-        "tritonpy.listening.unix_socket": ("UnixSocket", "unix_path"),
-        "tritonpy.running": ("RunningServer", "running_server"),
-        "tritonpy.tracing.texts": ("trace_changes", "trace_texts"),
+        "tritonpy.network.acceptor": ("Acceptor", "Descriptors", "Evictable"),
+        "tritonpy.network.port_claim": ("claim_port",),
+        "tritonpy.network.delivery": ("delivered", "unread"),
+        "tritonpy.network.http1.connection": ("HttpConnection",),
+        "tritonpy.network.http1.limits": ("HttpConnectionOptions",),
+        "tritonpy.network.http1.server": ("HttpServer",),
+        "tritonpy.network.tls_files": ("TlsFiles",),
+        "tritonpy.network.unix_socket": ("UnixSocket", "unix_path"),
+        "tritonpy.embedded_server": ("RunningServer", "running_server"),
+        "tritonpy.tracing.protocol_settings": ("trace_changes", "trace_texts"),
     }.items()
     for name in names
 }
 
 
+# Names of earlier releases. Each works for one more release, with a DeprecationWarning.
+_RENAMED: dict[str, str] = {
+    "Answerer": "OperationHandler",
+    "Claimed": "ClaimedAddress",
+    "Gatekeeper": "Authorizer",
+    "Line": "WaitingQueue",
+    "NobodyTells": "GpuMemoryUnavailable",
+    "Refreshed": "RefreshedValue",
+    "Refusals": "RestrictionDenials",
+    "RequestLine": "OrderedRequestQueue",
+    "Room": "FlowControl",
+    "TurnSink": "LoopQueueSink",
+    "Work": "ComputeTimes",
+    "incident": "internal_error",
+    "stand_in": "synthetic_parent",
+    "without_secrets": "redact_urls",
+}
+
+
 def __getattr__(name: str) -> Any:
-    if name in _LATER:
-        return getattr(importlib.import_module(_LATER[name]), name)
+    if name in _RENAMED:
+        warnings.warn(f"tritonpy.{name} is now called tritonpy.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module("tritonpy"), _RENAMED[name])
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'tritonpy' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-"""`python -m tritonpy` is the command `tritonpy`."""
+"""`python -m tritonpy` runs the command `tritonpy`."""
 
 from __future__ import annotations
 

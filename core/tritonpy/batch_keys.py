@@ -1,4 +1,4 @@
-"""Which requests may share a batch, decided by a key that they must have in common."""
+"""Batch keys: requests may share a batch if their keys are equal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ BatchKey = Callable[[InferRequest], object]
 
 
 def batch_key(config: ModelConfig) -> BatchKey | None:
-    """Return what gives a request's key, or None where every request fits every other.
+    """Return the function that computes a request's key, or None if any requests may share a batch.
 
-    Requests differ by the shape of an input with variable dimensions (not where it `allow_ragged_batch`), by shape and
-    values of a shape tensor, and by which optional inputs they have.
+    The key contains the shapes of inputs with variable dimensions (except with
+    `allow_ragged_batch`), the shapes and values of shape tensors, and which optional inputs are
+    present.
     """
     parts: list[BatchKey] = []
     for each in config.input:
@@ -55,5 +56,5 @@ def _content(name: str, request: InferRequest) -> object:
     if tensor is None:
         return None
     if not isinstance(tensor.data, np.ndarray):
-        return object()  # values on a device are not read here: equal to nothing
+        return object()  # values on a device are not read here: the key equals no other
     return tensor.shape, tensor.data.tobytes()

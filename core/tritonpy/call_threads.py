@@ -1,4 +1,4 @@
-"""Threads for calls that wait for models, apart from those that compress and decompress."""
+"""Bounded thread pools for calls that wait for models, separate from those for compression."""
 
 from __future__ import annotations
 
@@ -15,35 +15,41 @@ _T = TypeVar("_T")
 
 
 class CallThreads:
-    """A bounded pool; a call that finds every thread busy is refused, because what holds them may never end."""
+    """A bounded thread pool that refuses calls while all threads are busy.
 
-    def __init__(self, what: str, most: int) -> None:
-        self._what = what
-        self._most = most
-        self._free = threading.BoundedSemaphore(most)
-        self._pool = ThreadPoolExecutor(most, thread_name_prefix=what)
+    A call may never end, so a queued call could wait forever.
+    """
+
+    def __init__(self, kind: str, max_calls: int) -> None:
+        self._kind = kind
+        self._max_calls = max_calls
+        self._free = threading.BoundedSemaphore(max_calls)
+        self._pool = ThreadPoolExecutor(max_calls, thread_name_prefix=kind)
 
     async def run(self, call: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """Return what `call` returns, from a thread. Raises what it raises, and Unavailable where every thread is busy."""
-        if not self._free.acquire(blocking=False):
-            raise Unavailable(f"{self._most} {self._what} calls are in progress already, try again later")
+        """Run `call` in a thread and return its result.
 
-        def work() -> _T:
+        Raises its exceptions, and Unavailable if every thread is busy.
+        """
+        if not self._free.acquire(blocking=False):
+            raise Unavailable(f"{self._max_calls} {self._kind} calls are in progress already, try again later")
+
+        def call_and_release() -> _T:
             try:
                 return call(*args, **kwargs)
             finally:
                 self._free.release()
 
         try:
-            working = self._pool.submit(work)
+            future = self._pool.submit(call_and_release)
         except BaseException:
             self._free.release()
             raise
-        return await asyncio.shield(asyncio.wrap_future(working))
+        return await asyncio.shield(asyncio.wrap_future(future))
 
 
 LOAD_CALLS = CallThreads("load", 128)
-"""For calls that wait until a model is loaded, which may take forever."""
+"""For calls that wait for a model to load, which may take forever."""
 
 MODEL_CALLS = CallThreads("model", 128)
-"""For calls that wait for an answer of a model or of a plugin."""
+"""For calls that wait for a model or a plugin."""

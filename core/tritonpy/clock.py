@@ -1,4 +1,4 @@
-"""The one clock of the server: monotonic nanoseconds, as Triton's time stamps are."""
+"""The clock of the server: monotonic nanoseconds, as in Triton's time stamps."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ now_ns = time.monotonic_ns
 
 
 def epoch_ms() -> int:
-    """Return the wall clock in milliseconds since 1970, for what people read."""
+    """Return the wall clock in milliseconds since 1970, for output to users."""
     return time.time_ns() // 1_000_000

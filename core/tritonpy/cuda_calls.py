@@ -1,4 +1,4 @@
-"""The few calls of CUDA that the server itself needs, by way of cuda-python."""
+"""The few CUDA calls that the server itself needs, through cuda-python."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ HANDLE_BYTES = 64
 
 
 class CudaError(Exception):
-    """CUDA refused; the text is its own."""
+    """A CUDA call failed; the text is CUDA's own."""
 
 
 def open_cuda_calls() -> CudaCalls:
-    """Return the calls. Raises CudaError where there is nothing to call."""
+    """Return the CUDA calls. Raises CudaError without a GPU or without cuda-python."""
     if not visible_gpus():
         raise CudaError("there is no GPU")
     try:
         return CudaCalls()
     except ImportError as error:
-        raise CudaError(f"cuda-python is not there ({install_command('tritonpy[cuda]')}): {error}") from None
+        raise CudaError(f"cuda-python is not installed ({install_command('tritonpy[cuda]')}): {error}") from None
 
 
 class CudaCalls:
-    """Raises ImportError where cuda-python is not installed. Every other method raises CudaError.
+    """Calls of CUDA, with error checks.
 
-    Threads of frameworks come here: the device that is current on the calling thread stays the one that it was.
+    The constructor raises ImportError if cuda-python is not installed. All other methods raise
+    CudaError. Threads of frameworks call them: the calling thread's current device stays the same.
     """
 
     def __init__(self) -> None:
@@ -42,14 +43,14 @@ class CudaCalls:
         self._driver: Any = importlib.import_module("cuda.bindings.driver")
 
     def open(self, handle: bytes, device_id: int) -> tuple[int, int]:
-        """Return address and size in bytes of the memory of another process; `close` it with that address."""
+        """Return address and size in bytes of another process's memory; `close` it by its address."""
         if len(handle) != HANDLE_BYTES:
             raise CudaError(f"a handle has {HANDLE_BYTES} bytes, this one {len(handle)}")
         runtime = self._runtime
-        wanted = runtime.cudaIpcMemHandle_t()
-        ctypes.memmove(wanted.getPtr(), handle, HANDLE_BYTES)
+        ipc_handle = runtime.cudaIpcMemHandle_t()
+        ctypes.memmove(ipc_handle.getPtr(), handle, HANDLE_BYTES)
         with self._on(device_id):
-            address = int(self._call(runtime.cudaIpcOpenMemHandle, wanted, runtime.cudaIpcMemLazyEnablePeerAccess))
+            address = int(self._call(runtime.cudaIpcOpenMemHandle, ipc_handle, runtime.cudaIpcMemLazyEnablePeerAccess))
             try:
                 _, size = self._call(self._driver.cuMemGetAddressRange, address)
             except CudaError:
@@ -58,25 +59,25 @@ class CudaCalls:
         return address, int(size)
 
     def close(self, address: int, device_id: int) -> None:
-        """Give back what `open` gave."""
+        """Close memory that `open` returned."""
         with self._on(device_id):
             self._call(self._runtime.cudaIpcCloseMemHandle, address)
 
     def pin(self, size: int) -> int:
-        """Return the address of so many bytes of the host's memory that every GPU copies from and to at full speed."""
+        """Allocate `size` bytes of pinned host memory, which every GPU copies at full speed."""
         return int(self._call(self._runtime.cudaHostAlloc, size, self._runtime.cudaHostAllocPortable))
 
     def unpin(self, address: int) -> None:
-        """Free what `pin` gave."""
+        """Free memory that `pin` returned."""
         self._call(self._runtime.cudaFreeHost, address)
 
     def allocate(self, size: int, device_id: int) -> int:
-        """Return the address of so many bytes of a GPU's memory."""
+        """Allocate `size` bytes of a GPU's memory and return the address."""
         with self._on(device_id):
             return int(self._call(self._runtime.cudaMalloc, size))
 
     def free(self, address: int, device_id: int) -> None:
-        """Free what `allocate` gave."""
+        """Free memory that `allocate` returned."""
         with self._on(device_id):
             self._call(self._runtime.cudaFree, address)
 
@@ -85,14 +86,15 @@ class CudaCalls:
         self._copy(array.ctypes.data, address, array.nbytes, device_id)
 
     def to_device(self, address: int, array: npt.NDArray[Any], device_id: int) -> None:
-        """Copy the contiguous `array` to the device; it is there when this returns."""
+        """Copy the contiguous `array` to the device; returns when the copy is complete."""
         self._copy(address, array.ctypes.data, array.nbytes, device_id)
 
     def _copy(self, target: int, source: int, size: int, device_id: int) -> None:
         runtime = self._runtime
         with self._on(device_id):
             self._call(runtime.cudaMemcpy, target, source, size, runtime.cudaMemcpyKind.cudaMemcpyDefault)
-            self._call(runtime.cudaStreamSynchronize, 0)  # from pageable memory the copy may return before its end
+            # a copy from pageable memory may return before it is complete
+            self._call(runtime.cudaStreamSynchronize, 0)
 
     @contextmanager
     def _on(self, device_id: int) -> Iterator[None]:
@@ -109,8 +111,8 @@ class CudaCalls:
     def _call(self, function: Any, *arguments: Any) -> Any:
         try:
             error, *results = function(*arguments)
-        except OverflowError as beyond:  # the number of a device, as a client gives it
-            raise CudaError(f"{function.__name__}: {beyond}") from None
+        except OverflowError as overflow:  # a device number from a client may be out of range
+            raise CudaError(f"{function.__name__}: {overflow}") from None
         if int(error):
             raise CudaError(f"{function.__name__}: {error.name}")
         return results[0] if len(results) == 1 else results

@@ -1,4 +1,4 @@
-"""Which GPUs this process can use, and how full they are."""
+"""The GPUs that this process can use, and their memory usage."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tritonpy.nvml import Nvml, NvmlError, open_nvml
 log = logging.getLogger("tritonpy.devices")
 
 
-class NobodyTells(Exception):
-    """Nobody tells how full a GPU is; the text says why."""
+class GpuMemoryUnavailable(Exception):
+    """The memory usage of a GPU cannot be read; the text is the reason."""
 
 
 def visible_gpus() -> list[int]:
-    """Return the ids of the NVIDIA GPUs as the frameworks count them: 0 to n-1, after CUDA_VISIBLE_DEVICES.
+    """Return the ids of the NVIDIA GPUs as frameworks count them.
 
-    Reads the driver's own listing; nothing is imported and no context is created.
+    They are 0 to n-1, after CUDA_VISIBLE_DEVICES. It reads the driver's own list, imports nothing
+    and creates no context.
     """
     count = sum(1 for _ in Path("/proc/driver/nvidia/gpus").glob("*"))
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -30,7 +31,7 @@ def visible_gpus() -> list[int]:
 
 
 def supported_gpus(minimum: float) -> list[int]:
-    """Return the visible GPUs of at least that CUDA compute capability; one that nobody tells it of is taken."""
+    """Return the visible GPUs with at least this CUDA compute capability, or with an unknown one."""
     gpus = visible_gpus()
     if not gpus or not minimum:
         return gpus
@@ -46,24 +47,29 @@ def supported_gpus(minimum: float) -> list[int]:
 
 
 def gpu_memory(gpu: int) -> tuple[int, int]:
-    """Return used and total bytes of a GPU, whoever uses them. Raises NobodyTells."""
+    """Return used and total bytes of a GPU, for all processes. Raises GpuMemoryUnavailable."""
     try:
         nvml = open_nvml(os.environ)
     except ImportError as error:
-        raise NobodyTells(f"nvidia-ml-py is not there ({install_command('tritonpy[gpu]')}): {error}") from error
+        raise GpuMemoryUnavailable(
+            f"nvidia-ml-py is not installed ({install_command('tritonpy[gpu]')}): {error}"
+        ) from error
     except NvmlError as error:
-        raise NobodyTells(str(error)) from error
+        raise GpuMemoryUnavailable(str(error)) from error
     if nvml is None:
-        raise NobodyTells("there is no GPU")
+        raise GpuMemoryUnavailable("there is no GPU")
     with nvml:
         try:
             return nvml.memory(gpu)
         except NvmlError as error:
-            raise NobodyTells(str(error)) from error
+            raise GpuMemoryUnavailable(str(error)) from error
 
 
 def gpu_memory_of(pid: int) -> dict[int, int]:
-    """Return how many bytes a process has on each GPU that it has any on, as far as somebody tells."""
+    """Return how many bytes a process uses on each GPU, as far as known.
+
+    GPUs that it does not use are omitted.
+    """
     gpus = visible_gpus()
     try:
         nvml = open_nvml(os.environ) if gpus else None
@@ -83,4 +89,4 @@ def _is_new_enough(nvml: Nvml, gpu: int, minimum: float) -> bool:
     except NvmlError as error:
         log.info("the compute capability of GPU %d is not known: %s", gpu, error)
         return True
-    return major + minor / 10 > minimum - 0.01  # as exact as the fractions of two floats
+    return major + minor / 10 > minimum - 0.01  # tolerates rounding of the two floats

@@ -1,4 +1,4 @@
-"""Everything that goes wrong, as one tree.
+"""The exception classes of the server.
 
     TritonError                code UNKNOWN; the first eight codes are Triton's
     ├── Internal               INTERNAL
@@ -9,17 +9,18 @@
     │   ├── QueueFull          a queue policy refused the request
     │   └── QueueTimeout       a request waited longer than its queue policy allows
     ├── Unsupported            UNSUPPORTED
-    │   └── DecoupledRefused   one answer was expected, the model gives 0..n
+    │   └── DecoupledRefused   the caller takes exactly one response, the model sends 0..n
     ├── AlreadyExists          ALREADY_EXISTS
     ├── Cancelled              CANCELLED
     ├── Unauthenticated        UNAUTHENTICATED
     ├── PermissionDenied       PERMISSION_DENIED
     ├── ResourceExhausted      RESOURCE_EXHAUSTED
     └── Conflict               CONFLICT
-    StartupError               the server cannot be put together; never sent to a client
-    └── PluginError            a plugin is missing, broken or in conflict with another
+    StartupError               the server cannot be built as configured; never sent to a client
+    └── PluginError            a plugin is missing, broken or conflicts with another
 
-The text of a TritonError is sent to clients. Each frontend owns one table from `Code` to its protocol's status.
+The text of a TritonError is sent to clients. Each frontend maps `Code` to the status codes of its
+protocol.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from typing import ClassVar
 
 
 class Code(enum.IntEnum):
-    """Triton's error codes, in the order of its C API, and behind them those that only this server has."""
+    """Triton's error codes in the order of its C API, followed by the codes of this server."""
 
     UNKNOWN = 0
     INTERNAL = 1
@@ -61,7 +62,7 @@ class TritonError(Exception):
     code: ClassVar[Code] = Code.UNKNOWN
     reason: FailureReason = FailureReason.OTHER
     retry_after_s: float | None = None
-    """After how many seconds the caller may come again, where the server can tell."""
+    """Seconds after which the caller may retry, if known."""
 
     def __init__(self, message: str, reason: FailureReason | None = None) -> None:
         super().__init__(message)
@@ -77,7 +78,7 @@ class TritonError(Exception):
 
     @property
     def retry_after(self) -> str:
-        """The same as `retry_after_s` in whole seconds, as the header Retry-After says it; empty where nobody can tell."""
+        """`retry_after_s` in whole seconds for the Retry-After header; empty if unknown."""
         return "" if self.retry_after_s is None else str(max(1, ceil(self.retry_after_s)))
 
 
@@ -88,19 +89,19 @@ class Internal(TritonError):
 
 
 class NotFound(TritonError):
-    """The thing that was asked for is not there."""
+    """The requested object does not exist."""
 
     code = Code.NOT_FOUND
 
 
 class InvalidArgument(TritonError):
-    """The request or a configuration is wrong."""
+    """The request or a configuration is invalid."""
 
     code = Code.INVALID_ARG
 
 
 class Unavailable(TritonError):
-    """The thing exists and cannot serve now; in `retry_after_s` seconds it may, where that is known."""
+    """The object exists and cannot serve now; it may in `retry_after_s` seconds, if known."""
 
     code = Code.UNAVAILABLE
 
@@ -125,17 +126,17 @@ class QueueTimeout(Unavailable):
 
 
 class Unsupported(TritonError):
-    """The server can not do this, by design or by configuration."""
+    """The server does not support this, by design or by configuration."""
 
     code = Code.UNSUPPORTED
 
 
 class DecoupledRefused(Unsupported):
-    """The caller can take exactly one answer and the model gives any number of them."""
+    """The caller takes exactly one response, and the model sends any number."""
 
 
 class AlreadyExists(TritonError):
-    """The name is taken."""
+    """The name is in use."""
 
     code = Code.ALREADY_EXISTS
 
@@ -148,19 +149,19 @@ class Cancelled(TritonError):
 
 
 class Unauthenticated(TritonError):
-    """The server does not know who calls."""
+    """The credentials are missing or unknown."""
 
     code = Code.UNAUTHENTICATED
 
 
 class PermissionDenied(TritonError):
-    """The server knows who calls, and that it may not."""
+    """The principal does not have the right to make this call."""
 
     code = Code.PERMISSION_DENIED
 
 
 class ResourceExhausted(TritonError):
-    """The caller has used up what it may use; it may try again in `retry_after_s` seconds."""
+    """The caller has used up its quota; it may retry in `retry_after_s` seconds."""
 
     code = Code.RESOURCE_EXHAUSTED
     reason = FailureReason.REJECTED
@@ -171,7 +172,7 @@ class ResourceExhausted(TritonError):
 
 
 class Conflict(TritonError):
-    """The thing was changed since the caller read it."""
+    """The object was changed since the caller read it."""
 
     code = Code.CONFLICT
 
@@ -196,25 +197,28 @@ _BY_CODE: dict[Code, type[TritonError]] = {
 
 
 def error_of(code: Code | int, message: str, reason: FailureReason | None = None) -> TritonError:
-    """Return the error class of `code` with `message`; an error that crossed a process comes back this way."""
+    """Return the error class of `code` with `message`; restores errors of other processes."""
     return _BY_CODE[Code(code)](message, reason)
 
 
 def exception_text(error: BaseException) -> str:
-    """Return an exception for people: its message, after the name of its type unless it is a TritonError."""
+    """Return the text of an exception for users.
+
+    It is the message, preceded by the type's name unless it is a TritonError.
+    """
     if isinstance(error, TritonError):
         return error.message
     name = type(error).__name__
     try:
         message = str(error)
-    except Exception:  # its own __str__ is broken
+    except Exception:  # its __str__ raised
         message = ""
     return f"{name}: {message}" if message else name
 
 
 class StartupError(Exception):
-    """The server cannot be put together as configured."""
+    """The server cannot be built as configured."""
 
 
 class PluginError(StartupError):
-    """A plugin is missing, broken or in conflict with another."""
+    """A plugin is missing, broken or conflicts with another."""

@@ -1,4 +1,7 @@
-"""Requests -> one batch of arrays -> one response per request. Pure; the only copy of the inputs is made here."""
+"""Gathering of requests into a batch of arrays, and scattering of outputs into responses.
+
+All functions are pure. `gather` makes the only copy of the inputs.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ import numpy.typing as npt
 
 from tritonpy.config.model_fit import shape_text
 from tritonpy.errors import Internal
-from tritonpy.ipc.blocks import Placed, PlacedRow, Stack, stretches
-from tritonpy.ipc.signatures import Column, Signature
+from tritonpy.ipc.blocks import BlockRow, BlockView, Stack, block_ranges
+from tritonpy.ipc.signatures import Column, TensorSignature
 from tritonpy.types import CPU, DATATYPE_OF_NUMBER, DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
 
 if TYPE_CHECKING:
@@ -27,10 +30,13 @@ Allocate = Callable[[str, str, tuple[int, ...]], Array]
 def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
     """Return the inputs of `batch`, each as one tensor with the requests along the first dimension.
 
-    A single request is passed on as it is, without a copy. A slot without data becomes rows of zeros (empty
-    strings for BYTES). Controls and states of the scheduler follow the inputs, then what `batch_input` of the configuration asks for.
-    Ragged inputs have one dimension, of all elements; of a shape tensor the batch has one. `out(name, datatype, shape)` may give
-    the memory to write to (shared, pinned); it is not asked for BYTES. Raises Internal where the requests do not have the same inputs.
+    A single request is passed on without a copy. A slot without data becomes rows of zeros (empty
+    strings for BYTES). The scheduler's controls and states follow the inputs, then the tensors of
+    the configuration's `batch_input`. Ragged inputs have one dimension with all elements. A batch
+    has one copy of a shape tensor.
+
+    `out(name, datatype, shape)` may return the memory to write to (shared, pinned); it is not
+    called for BYTES. Raises Internal if the requests have different inputs.
     """
     slots: Sequence[InferRequest | None] = batch.requests if batch.slots is None else batch.slots
     first = batch.requests[0]
@@ -41,13 +47,13 @@ def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
         inputs: Any = first.inputs
         if alone and layout is None:
             tensors = list(inputs.values())
-        elif layout is None and out is None and batch.slots is None and isinstance(inputs, Placed):
-            tensors = _placed(batch.requests)
+        elif layout is None and out is None and batch.slots is None and isinstance(inputs, BlockView):
+            tensors = _from_blocks(batch.requests)
         elif layout is None:
             tensors = [_concatenate(name, slots, inputs[name], out) for name in inputs]
         else:
             tensors = [
-                layout.placed(slots, like, out) or (like if alone else _concatenate(like.name, slots, like, out))
+                layout.gather_input(slots, like, out) or (like if alone else _concatenate(like.name, slots, like, out))
                 for like in first.inputs.values()
             ]
     except KeyError as error:
@@ -57,13 +63,16 @@ def gather(batch: Batch, out: Allocate | None = None) -> list[Tensor]:
     if batch.controls or batch.states:
         tensors.extend((*batch.controls, *batch.states))
     if layout is not None:
-        tensors += layout.made(slots)
+        tensors += layout.batch_input_tensors(slots)
     return tensors
 
 
-def _placed(requests: Sequence[InferRequest]) -> list[Tensor]:
-    """Return the inputs of requests that came together: where they are neighbours in one block, nothing is copied."""
-    found = stretches([request.inputs for request in requests])
+def _from_blocks(requests: Sequence[InferRequest]) -> list[Tensor]:
+    """Return the inputs of requests that arrived in blocks.
+
+    Adjacent requests of one block are not copied.
+    """
+    found = block_ranges([request.inputs for request in requests])
     if found is None:
         return [_concatenate(name, requests, like, None) for name, like in requests[0].inputs.items()]
     if len(found) == 1:
@@ -84,13 +93,13 @@ def _concatenate(name: str, slots: Sequence[InferRequest | None], like: Tensor, 
         data = np.concatenate([_empty_strings(like) if tensor is None else tensor.data for tensor in tensors])
         rows = sum([_rows(like) if tensor is None else tensor.shape[0] for tensor in tensors])
         return Tensor(name, "BYTES", (rows, *like.shape[1:]), data)
-    # Written out in one line each: this runs once per tensor, and a call would double its cost.
+    # Inlined on purpose: this runs once per tensor, and a function call would double its cost.
     parts = [
         _zeros(like) if tensor is None else tensor.data if type(tensor.data) is np.ndarray else tensor.numpy()
         for tensor in tensors
     ]
     if out is None:
-        data = np.concatenate(parts)  # the one copy
+        data = np.concatenate(parts)  # the only copy
     else:
         shape = (sum([part.shape[0] for part in parts]), *like.shape[1:])
         data = np.concatenate(parts, out=out(name, like.datatype, shape))
@@ -110,11 +119,12 @@ def _empty_strings(like: Tensor) -> Array:
 
 
 def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferResponse]:
-    """Return one response per request of `batch`, with views on `outputs` cut along the first dimension, or as `batch_output` says.
+    """Return one response per request of `batch`, with views of its part of `outputs`.
 
-    Each request gets the outputs that it asked for, in its order, or all that the configuration names.
-    State outputs are left in `batch.new_states`. Raises Internal where an output is missing, or its type, its number of rows
-    or the shape of a state is not what the model promised.
+    Outputs are cut along the first dimension, or as `batch_output` specifies. Each request gets the
+    outputs that it requested, in its order, or all configured outputs. State outputs are stored in
+    `batch.new_states`. Raises Internal if an output is missing, or if its type, its number of rows
+    or the shape of a state does not match the configuration.
     """
     model = batch.model
     assert model is not None, "a batch reaches a backend with its model: this is a bug"  # noqa: S101
@@ -141,14 +151,14 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     if model.layout is None and (not batched or (len(requests) == 1 and batch.slots is None)):
         if batched:
             _check_rows(model, tensors, requests[0].batch_size)
-        whole: Sequence[Sequence[Tensor]] = [_wanted(model, request, tensors) for request in requests]
+        whole: Sequence[Sequence[Tensor]] = [_requested_outputs(model, request, tensors) for request in requests]
     elif model.layout is None and batch.slots is None and (stack := _stack(model, requests, tensors)) is not None:
-        whole = [PlacedRow(stack, place) for place in range(len(requests))]
+        whole = [BlockRow(stack, place) for place in range(len(requests))]
     else:
         columns = _columns(batch, model, tensors)
         rows = zip(*[columns[name] for name in tensors], strict=True) if tensors else repeat((), len(requests))
         whole = [
-            row if request.outputs is None else _wanted(model, request, dict(zip(tensors, row, strict=True)))
+            row if request.outputs is None else _requested_outputs(model, request, dict(zip(tensors, row, strict=True)))
             for request, row in zip(requests, rows, strict=True)
         ]
     name, version = model.name, model.version
@@ -158,7 +168,10 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
 
 
 def _stack(model: ModelContext, requests: Sequence[InferRequest], tensors: Mapping[str, Tensor]) -> Stack | None:
-    """Return the rows of all requests if each has as many of them and wants all outputs, as arrays of numbers; None where it is not so."""
+    """Return the rows of all requests as one stack of numeric arrays, or None.
+
+    It requires that all requests have the same number of rows and request all outputs.
+    """
     rows, outputs = requests[0].batch_size, requests[0].outputs
     for request in requests:
         if request.batch_size != rows or request.outputs is not outputs:
@@ -178,8 +191,8 @@ def _stack(model: ModelContext, requests: Sequence[InferRequest], tensors: Mappi
 
 
 @lru_cache(maxsize=1024)
-def _signature(described: tuple[tuple[str, str, tuple[int, ...]], ...]) -> Signature:
-    return Signature(
+def _signature(described: tuple[tuple[str, str, tuple[int, ...]], ...]) -> TensorSignature:
+    return TensorSignature(
         [Column(name, datatype, shape, DTYPES[datatype]) for name, datatype, shape in described],
         None,
     )
@@ -187,12 +200,12 @@ def _signature(described: tuple[tuple[str, str, tuple[int, ...]], ...]) -> Signa
 
 def _columns(batch: Batch, model: ModelContext, tensors: Mapping[str, Tensor]) -> Mapping[str, Sequence[Tensor]]:
     """Return each output as its parts, one for each request."""
-    requests, apart = batch.requests, {}
+    requests, divided = batch.requests, {}
     if model.layout is not None:
-        apart = model.layout.taken_apart(requests if batch.slots is None else batch.slots, tensors)
-        tensors = {name: tensor for name, tensor in tensors.items() if name not in apart}
+        divided = model.layout.split_outputs(requests if batch.slots is None else batch.slots, tensors)
+        tensors = {name: tensor for name, tensor in tensors.items() if name not in divided}
     if model.config.max_batch_size == 0:
-        return {name: [tensor] for name, tensor in tensors.items()} | apart
+        return {name: [tensor] for name, tensor in tensors.items()} | divided
     sizes = [request.batch_size for request in requests]
     if batch.slots is None:
         starts = list(accumulate(sizes, initial=0))
@@ -200,13 +213,13 @@ def _columns(batch: Batch, model: ModelContext, tensors: Mapping[str, Tensor]) -
     else:
         starts = _starts(batch.slots)
         _check_rows(model, tensors, len(batch.slots))
-    return {name: _cut(tensor, sizes, starts) for name, tensor in tensors.items()} | apart
+    return {name: _cut(tensor, sizes, starts) for name, tensor in tensors.items()} | divided
 
 
 def _keep_states(
     batch: Batch, model: ModelContext, outputs: Mapping[str, Array | Tensor]
 ) -> Mapping[str, Array | Tensor]:
-    """Leave the state outputs in `batch.new_states`; return the outputs as clients may have them."""
+    """Store the state outputs in `batch.new_states`; return the outputs for clients."""
     config = model.config
     described = {state.output_name: state for state in config.sequence_batching.state}
     rows = (batch.size,) if config.max_batch_size else ()
@@ -217,7 +230,7 @@ def _keep_states(
         tensor = _as_tensor(model, name, outputs[name], DATATYPE_OF_NUMBER[state.data_type].name, "state output")
         expected = (*rows, *state.dims)
         if len(tensor.shape) != len(expected) or any(
-            wanted not in (found, -1) for found, wanted in zip(tensor.shape, expected, strict=True)
+            dimension not in (found, -1) for found, dimension in zip(tensor.shape, expected, strict=True)
         ):
             raise Internal(
                 f"model '{model.name}' returned state output '{name}' with shape {shape_text(tensor.shape)}, "
@@ -225,15 +238,18 @@ def _keep_states(
             )
         batch.new_states[name] = tensor
     written = [tensor.data for tensor in batch.states if _is_writable(tensor.data)]
-    return {name: _apart(value, written) for name, value in outputs.items()} if written else outputs
+    return {name: _copied_if_shared(value, written) for name, value in outputs.items()} if written else outputs
 
 
 def _is_writable(data: Any) -> bool:
     return isinstance(data, np.ndarray) and data.flags.writeable
 
 
-def _apart(value: Array | Tensor, buffers: Sequence[Array]) -> Array | Tensor:
-    """Return `value`, as a copy where it lies in a state that the next execution writes to while this answer is still on its way."""
+def _copied_if_shared(value: Array | Tensor, buffers: Sequence[Array]) -> Array | Tensor:
+    """Return `value`, copied if it shares memory with a state.
+
+    The next execution writes to the state, possibly before this response is sent.
+    """
     data = value.data if isinstance(value, Tensor) else value
     if not isinstance(data, np.ndarray) or not any([np.may_share_memory(data, buffer) for buffer in buffers]):
         return value
@@ -255,9 +271,9 @@ def _cut(tensor: Tensor, sizes: Sequence[int], starts: Sequence[int]) -> list[Te
     name, datatype, data, device, tail = tensor.name, tensor.datatype, tensor.data, tensor.device, tensor.shape[1:]
     if datatype == "BYTES":
         return [_string_rows(tensor, start, start + rows) for start, rows in zip(starts, sizes, strict=False)]
-    one = (1, *tail)
+    one_row = (1, *tail)
     return [
-        Tensor(name, datatype, one if rows == 1 else (rows, *tail), data[start : start + rows], device)
+        Tensor(name, datatype, one_row if rows == 1 else (rows, *tail), data[start : start + rows], device)
         for start, rows in zip(starts, sizes, strict=False)
     ]
 
@@ -269,7 +285,7 @@ def _string_rows(tensor: Tensor, start: int, stop: int) -> Tensor:
     return Tensor(tensor.name, "BYTES", (stop - start, *tensor.shape[1:]), data)
 
 
-def _wanted(model: ModelContext, request: InferRequest, tensors: Mapping[str, Tensor]) -> list[Tensor]:
+def _requested_outputs(model: ModelContext, request: InferRequest, tensors: Mapping[str, Tensor]) -> list[Tensor]:
     names = request.outputs
     if names is None:
         return list(tensors.values())
@@ -279,9 +295,10 @@ def _wanted(model: ModelContext, request: InferRequest, tensors: Mapping[str, Te
 
 
 def _check_complete(batch: Batch, model: ModelContext, found: Mapping[str, Any]) -> None:
-    """Raise Internal where an output is missing that some request wants, and another name or nothing is in its place.
+    """Raise Internal if an output is missing and an unknown name, or nothing, was returned.
 
-    A backend may leave an output out: where a request names it, that is an error of its own.
+    Only outputs that some request takes count. A backend may omit an output. That is a separate
+    error if a request names it.
     """
     if found and found.keys() <= {*model.output_types, *batch.state_outputs}:
         return
@@ -302,7 +319,7 @@ def _names(names: Iterable[object]) -> str:
 
 
 def _described(value: object) -> str:
-    """Return what a backend returned, for its author: an array has a shape, anything else a type."""
+    """Return a description of a backend's return value for its author."""
     if value is None:
         return "None"
     if isinstance(value, np.ndarray):
@@ -310,18 +327,18 @@ def _described(value: object) -> str:
     return f"a value of type '{type(value).__name__}'"
 
 
-def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: str, what: str = "output") -> Tensor:
+def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: str, role: str = "output") -> Tensor:
     if isinstance(value, Tensor):
         found = value.datatype
     else:
-        value = _as_array(model, name, value, datatype, what)
+        value = _as_array(model, name, value, datatype, role)
         found = _datatype_of(value)
     if found != datatype:
-        raise Internal(f"model '{model.name}' returned {what} '{name}' as {found}, its configuration says {datatype}")
+        raise Internal(f"model '{model.name}' returned {role} '{name}' as {found}, its configuration says {datatype}")
     return value if isinstance(value, Tensor) else Tensor.from_numpy(name, value)
 
 
-def _as_array(model: ModelContext, name: str, value: Any, datatype: str, what: str) -> Array:
+def _as_array(model: ModelContext, name: str, value: Any, datatype: str, role: str) -> Array:
     error: object = ""
     if value is not None:
         try:
@@ -329,7 +346,7 @@ def _as_array(model: ModelContext, name: str, value: Any, datatype: str, what: s
         except (TypeError, ValueError) as problem:  # lists of different lengths
             error = f": {problem}"
     raise Internal(
-        f"model '{model.name}' returned {_described(value)} as {what} '{name}', "
+        f"model '{model.name}' returned {_described(value)} as {role} '{name}', "
         f"expected an array of {datatype}, as its configuration says{error}"
     )
 

@@ -1,4 +1,22 @@
-"""Every hook. Registration hooks return a mapping `name -> class | "module:Class"`; a string is imported when first needed."""
+"""All hooks of the plugin interface.
+
+A plugin is a module that implements hooks with `hookimpl`. Its distribution names the module under
+`[project.entry-points.tritonpy]`:
+
+    from tritonpy import Backend, hookimpl
+
+    class Doubler(Backend):
+        def infer(self, inputs):
+            return {"OUT": inputs["IN"] * 2}
+
+    @hookimpl
+    def tritonpy_backends():
+        return {"doubler": Doubler}
+
+Registration hooks take no arguments. They are called when the server starts and return a mapping
+from names to classes or to texts "module:Class", which are imported when the class is first needed.
+Event hooks take arguments and return nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,101 +51,101 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 
 @hookspec
 def tritonpy_backends() -> Mapping[str, type[Backend] | str]:  # type: ignore[empty-body]
-    """Backends by the name that `backend:` of a model configuration gives."""
+    """Backends, by the name in `backend:` of a model configuration."""
 
 
 @hookspec
 def tritonpy_schedulers() -> Mapping[str, type[Scheduler] | str]:  # type: ignore[empty-body]
-    """Schedulers: "dynamic", "sequence", "ensemble" serve the configuration's choice of that name."""
+    """Schedulers, by name: "dynamic", "sequence" and "ensemble" serve that scheduling choice."""
 
 
 @hookspec
 def tritonpy_batch_policies() -> Mapping[str, type[BatchPolicy] | str]:  # type: ignore[empty-body]
-    """Batch policies by the name that a model's parameter `batch_policy` gives."""
+    """Batch policies, by the name in a model's parameter `batch_policy`."""
 
 
 @hookspec
 def tritonpy_repositories() -> Mapping[str, type[Repository] | str]:  # type: ignore[empty-body]
-    """Model repositories by URL scheme."""
+    """Model repositories, by URL scheme."""
 
 
 @hookspec
 def tritonpy_repo_agents() -> Mapping[str, type[RepoAgent] | str]:  # type: ignore[empty-body]
-    """Repository agents by the name that `model_repository_agents` gives."""
+    """Repository agents, by the name in `model_repository_agents` of a model configuration."""
 
 
 @hookspec
 def tritonpy_caches() -> Mapping[str, type[Cache] | str]:  # type: ignore[empty-body]
-    """Response caches by their key under `cache:` of server.yaml."""
+    """Response caches, by their key under `cache:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_frontends() -> Mapping[str, type[Frontend] | str]:  # type: ignore[empty-body]
-    """Frontends by their key under `frontends:` of server.yaml."""
+    """Frontends, by their key under `frontends:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_transports() -> Mapping[str, type[Transport] | str]:  # type: ignore[empty-body]
-    """Transports by the name that `transport:` of server.yaml gives."""
+    """Transports, by the name in `transport:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_authenticators() -> Mapping[str, type[Authenticator] | str]:  # type: ignore[empty-body]
-    """Authenticators by their key under `auth:` of server.yaml."""
+    """Authenticators, by their key under `auth:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_sharings() -> Mapping[str, type[Sharing] | str]:  # type: ignore[empty-body]
-    """Ways of sharing a server between its callers, by their key under `sharing:` of server.yaml."""
+    """Sharing policies between principals, by their key under `sharing:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_routers() -> Mapping[str, type[Router] | str]:  # type: ignore[empty-body]
-    """Routers, in front of the engine, by their key under `routers:` of server.yaml."""
+    """Routers in front of the engine, by their key under `routers:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_operations() -> Mapping[str, type[OperationGroup] | str]:  # type: ignore[empty-body]
-    """Groups of management operations by their key under `operations:` of server.yaml."""
+    """Groups of management operations, by their key under `operations:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_observers() -> Mapping[str, type[Observer] | str]:  # type: ignore[empty-body]
-    """Observers by their key under `observers:` of server.yaml."""
+    """Observers, by their key under `observers:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_trace_sinks() -> Mapping[str, type[TraceSink] | str]:  # type: ignore[empty-body]
-    """Trace modes by the name that `trace: mode:` of server.yaml gives."""
+    """Trace sinks, by the name in `trace: mode:` of server.yaml."""
 
 
 @hookspec
 def tritonpy_commands() -> Mapping[str, type[Command] | str]:  # type: ignore[empty-body]
-    """Subcommands of the command line by name."""
+    """Subcommands of the command line, by name."""
 
 
 @hookspec
 def tritonpy_server_started(engine: Engine) -> None:
-    """Fires when the models are loaded and every frontend listens."""
+    """Called when the models are loaded and every frontend listens."""
 
 
 @hookspec
 def tritonpy_server_stopping(engine: Engine) -> None:
-    """Fires when the server was asked to stop, before it drains."""
+    """Called when the server was requested to stop, before it drains."""
 
 
 @hookspec
 def tritonpy_model_loaded(name: str, version: int, config: ModelConfig) -> None:
-    """Fires when a model version became ready."""
+    """Called when a model version has become ready."""
 
 
 @hookspec
 def tritonpy_model_unloaded(name: str, version: int, config: ModelConfig) -> None:
-    """Fires when a model version has answered its last request and is closed."""
+    """Called when a model version has finished its last request and is closed."""
 
 
 def registration_hooks() -> tuple[str, ...]:
-    """The names of the hooks that register classes, in the order in which `tritonpy plugins` lists them."""
+    """Return the names of the registration hooks in the order of `tritonpy plugins`."""
     return tuple(
         name for name, value in globals().items()
         if name.startswith("tritonpy_") and _takes_nothing(value)

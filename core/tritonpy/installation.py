@@ -1,4 +1,4 @@
-"""How this tritonpy was installed, and which command adds to it."""
+"""The origin of this tritonpy installation, and the command that installs packages next to it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,38 @@ INSTALLER = "tools/install.py"
 
 
 def install_command(requirement: str, *, reinstall: bool = False) -> str:
-    """Return the shell command that installs `requirement`, such as `tritonpy-repo-cloud[s3]`, beside this tritonpy.
+    """Return the shell command that installs `requirement`, such as `tritonpy-repo-cloud[s3]`.
 
-    In an environment that was made from a source checkout it is the checkout's installer, which installs into that
-    environment: the project's distributions need not be on an index. After wheels of a folder it names that folder.
+    If this environment was created from a source checkout, the command runs the checkout's
+    installer, which installs into this environment without a package index. If it was installed
+    from wheels in a folder, the command names that folder.
     """
     options = ["--force-reinstall"] if reinstall else []
     origin = _origin()
     if origin is not None and origin.suffix == ".whl" and origin.parent.is_dir():
         options += ["--find-links", str(origin.parent)]
     elif origin is not None and _is_in_checkout(requirement, origin.parent):
-        return shlex.join([_shown(Path(sys.executable)), _shown(origin.parent / INSTALLER), *options, requirement])
+        return shlex.join(
+            [_relative(Path(sys.executable)), _relative(origin.parent / INSTALLER), *options, requirement]
+        )
     return shlex.join(["pip", "install", *options, requirement])
 
 
-def _shown(path: Path) -> str:
-    """Return `path` from the current folder on, where it lies in that."""
+def _relative(path: Path) -> str:
+    """Return `path` relative to the current folder if it is inside it."""
     try:
         return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):  # OSError: the current folder is gone
+    except (ValueError, OSError):  # OSError: the current folder was deleted
         return str(path)
 
 
 def _origin() -> Path | None:
-    """Return the local folder or wheel that the core was installed from; None for one from an index."""
-    import importlib.metadata  # only a hint needs it
+    """Return the local folder or wheel that the core was installed from; None if from an index."""
+    import importlib.metadata  # only needed for a hint
 
     try:
         text = importlib.metadata.distribution("tritonpy").read_text("direct_url.json")
-    except importlib.metadata.PackageNotFoundError:  # run from its source, not installed
+    except importlib.metadata.PackageNotFoundError:  # run from source, not installed
         return None
     url = urlsplit(json.loads(text)["url"]) if text else None
     return Path(unquote(url.path)) if url is not None and url.scheme == "file" else None

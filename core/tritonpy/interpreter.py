@@ -1,4 +1,4 @@
-"""Settings of the Python interpreter that serve a server, chosen by measurement (see bench/)."""
+"""Settings of the Python interpreter for a server, chosen by measurements (see bench/)."""
 
 from __future__ import annotations
 
@@ -9,34 +9,41 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
-# A thread that comes back from a framework waits this long for the interpreter at most. The default of 5 ms is long
-# beside an inference of 50 us.
+# A thread that returns from a framework waits at most this long for the interpreter. The default of
+# 5 ms is long compared to an inference of 50 us.
 SWITCH_INTERVAL_S = 0.0005
-# Objects between two looks at the youngest generation: a batch of 64 requests makes some 2,000.
+# Allocations between two collections of the youngest generation: a batch of 64 requests makes some
+# 2,000.
 GC_THRESHOLD = 20_000
 
 
-# glibc's mallopt: (parameter, bytes). By default freed blocks of megabytes go back to the kernel at once, and each request pays for
-# them again page by page: 5,200 page faults for 16 MiB in and out instead of 23, 27 requests/s instead of 43.
+# glibc's mallopt: (parameter, bytes). By default glibc returns freed blocks of megabytes to the
+# kernel at once. Each request then pays for them again page by page: 5,200 page faults for 16 MiB
+# in and out instead of 23, 27 requests/s instead of 43.
 MALLOC_OPTIONS = (
-    (-3, 32 * 2**20),  # M_MMAP_THRESHOLD: blocks up to this size (the most that glibc takes) come from the heap
+    # M_MMAP_THRESHOLD: blocks up to this size (glibc's maximum) come from the heap
+    (-3, 32 * 2**20),
     (-1, 128 * 2**20),  # M_TRIM_THRESHOLD: how much free memory the heap keeps
-    (-2, 32 * 2**20),  # M_TOP_PAD: how much more it asks for at once
+    (-2, 32 * 2**20),  # M_TOP_PAD: how much extra memory each heap extension requests
 )
 
 
 def prepare_interpreter() -> None:
-    """Set the switch interval, the rhythm of the garbage collector, and how the C library keeps freed memory."""
+    """Set switch interval, garbage collector thresholds and memory options of the C library."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(GC_THRESHOLD, 50, 50)
-    with contextlib.suppress(AttributeError, OSError):  # another C library than glibc has no mallopt
+    # C libraries other than glibc have no mallopt
+    with contextlib.suppress(AttributeError, OSError):
         mallopt = ctypes.CDLL(None).mallopt
         for parameter, size in MALLOC_OPTIONS:
             mallopt(parameter, size)
 
 
 def return_free_memory() -> None:
-    """Give the kernel what was freed: the memory of a model is not that of requests, which comes and goes all the time."""
+    """Return freed memory to the kernel, after a model was unloaded.
+
+    Memory of requests is not returned, since it is needed again immediately.
+    """
     _malloc_trim()(0)
 
 
@@ -44,16 +51,16 @@ def return_free_memory() -> None:
 def _malloc_trim() -> Callable[[int], object]:
     try:
         return ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError):  # another C library than glibc
+    except (AttributeError, OSError):  # not glibc
         return lambda _pad: None
 
 
 def settle_interpreter() -> None:
-    """Take what start-up made out of the garbage collector's sight: it lives as long as the server."""
+    """Exclude the objects of start-up from garbage collection, since they live until shutdown."""
     gc.collect()
     gc.freeze()
 
 
 def release_interpreter() -> None:
-    """Give what start-up made back to the garbage collector: the server is gone, its host may live on."""
+    """Make the garbage collector manage the objects of start-up again, since the host may live on."""
     gc.unfreeze()

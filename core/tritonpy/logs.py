@@ -1,8 +1,9 @@
-"""Log lines: three formats, four switches, one handler that can be changed while the server runs.
+"""Logging: three line formats, four switches, and one handler that can be changed at run time.
 
-Code logs to `logging.getLogger("tritonpy.…")`. A record may carry `model`, `request_id`, `version`, `instance` (shown as fields by
-the json format, the model and the request id by every format) and `table`, a text of several lines that is printed as it is; with
-`models`, a list, the json format shows that in place of the table.
+Code logs to `logging.getLogger("tritonpy.…")`. A record may have the attributes `model`,
+`request_id`, `version` and `instance`. The json format writes them as fields; every format shows
+the model and the request id. A record may have a `table`, a text of several lines that is printed
+unchanged. If it has `models`, a list, the json format writes that instead.
 """
 
 from __future__ import annotations
@@ -26,9 +27,15 @@ from tritonpy.errors import StartupError
 LOGGER = "tritonpy"
 FIELDS = ("model", "version", "instance", "request_id")
 ESCAPE_VARIABLE = "TRITON_SERVER_ESCAPE_LOG_MESSAGES"
-"""Triton's: 0 writes messages as they are, with their line breaks; what a client sends can then begin a line of its own."""
+"""Triton's variable. 0 writes messages unescaped, with their line breaks.
+
+Data of a client can then start a new line.
+"""
 LONGEST_TEXT = 16 * 1024
-"""Characters of a message or of a traceback that are logged: both may hold what a client sent, or what a model raised."""
+"""Most characters of a message or a traceback that are logged.
+
+Both may contain data of clients or models.
+"""
 LogFormat = Literal["default", "ISO8601", "json"]
 
 
@@ -38,7 +45,7 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verbose: Annotated[
         int, msgspec.Meta(ge=0, description="0: no verbose lines; higher numbers show more of them.")
     ] = 0
-    info: Annotated[bool, msgspec.Meta(description="Log what happens.")] = True
+    info: Annotated[bool, msgspec.Meta(description="Log information messages.")] = True
     warning: Annotated[bool, msgspec.Meta(description="Log warnings.")] = True
     error: Annotated[bool, msgspec.Meta(description="Log errors.")] = True
     format: Annotated[
@@ -48,7 +55,10 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     file: Annotated[str, msgspec.Meta(description="Append to this file instead of standard error.")] = ""
 
     def admits(self, level: int) -> bool:
-        """Say whether a record of this logging level is to be written; verbose level n is logging level 11 - n."""
+        """Return whether records of this logging level are written.
+
+        Verbose level n is logging level 11 - n.
+        """
         if level >= logging.ERROR:
             return self.error
         if level >= logging.WARNING:
@@ -58,7 +68,7 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return level > logging.DEBUG - self.verbose
 
     def threshold(self) -> int:
-        """Return the lowest logging level that is admitted, so that others cost nothing."""
+        """Return the lowest logging level that is written, so that lower ones cost nothing."""
         if self.verbose:
             return max(logging.DEBUG + 1 - self.verbose, 1)
         switches = ((self.info, logging.INFO), (self.warning, logging.WARNING), (self.error, logging.ERROR))
@@ -66,7 +76,10 @@ class LogSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LogChanges(msgspec.Struct, frozen=True):
-    """New values of `LogSettings` that a running server takes; UNSET leaves what there is. The file stays where it is."""
+    """New values of `LogSettings` for a running server; UNSET keeps a value.
+
+    The file cannot be changed.
+    """
 
     verbose: int | UnsetType = UNSET
     info: bool | UnsetType = UNSET
@@ -75,15 +88,17 @@ class LogChanges(msgspec.Struct, frozen=True):
     format: LogFormat | UnsetType = UNSET
 
     def applied_to(self, settings: LogSettings) -> LogSettings:
-        """Return the settings with these changes."""
+        """Return `settings` with these changes."""
         named = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not UNSET}
         return msgspec.structs.replace(settings, **named)
 
 
 class LineFormatter(logging.Formatter):
-    """Triton's line: `I1121 09:35:00.123456 12345 file.py:12] "text"`, or with an ISO 8601 time in front. Times are UTC.
+    """Formats Triton's lines: `I1121 09:35:00.123456 12345 file.py:12] "text"`.
 
-    Without `escape` the text is neither quoted nor escaped; with `color` its head has the color of its level, for a terminal.
+    With `iso8601` a line starts with an ISO 8601 time. Times are UTC. Without `escape` the text is
+    neither quoted nor escaped. With `color` the head of a line has the color of its level, for a
+    terminal.
     """
 
     def __init__(self, iso8601: bool, *, escape: bool = True, color: bool = False) -> None:
@@ -93,7 +108,7 @@ class LineFormatter(logging.Formatter):
         self._color = color
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line; a table or a traceback follows on lines of its own."""
+        """Return the line; a table or a traceback follows on separate lines."""
         time, letter = datetime.fromtimestamp(record.created, UTC), _letter(record.levelno)
         stamp = f"{time:%Y-%m-%dT%H:%M:%SZ} {letter}" if self._iso8601 else f"{letter}{time:%m%d %H:%M:%S.%f}"
         text = shortened(record.getMessage())
@@ -105,7 +120,7 @@ class LineFormatter(logging.Formatter):
         head = f"{stamp} {record.process} {record.filename}:{record.lineno}]"
         if self._color:
             head = f"\x1b[{_COLORS[letter]}m{head}\x1b[0m"
-        # quoted, so that nothing a client sends can start a line of its own
+        # quoted, so that no data of a client can start a new line
         line = f"{head} {json.dumps(text, ensure_ascii=False) if self._escape else text}"
         table, error = getattr(record, "table", ""), _traceback(record)
         return "\n".join(part for part in (line, table, error) if part)
@@ -115,12 +130,15 @@ _COLORS = {"E": "31", "W": "33", "I": "2"}  # red, yellow, faint
 
 
 def _colored(file: TextIO | None) -> bool:
-    """Return whether lines may have colors: on a terminal, unless NO_COLOR says otherwise (https://no-color.org)."""
+    """Return whether lines may have colors: on a terminal, unless NO_COLOR is set.
+
+    See https://no-color.org.
+    """
     return file is None and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and sys.stderr.isatty()
 
 
 def terminal_columns() -> int:
-    """Return how wide the terminal is that log lines go to; 0 where they go elsewhere."""
+    """Return the width of the terminal that receives the log; 0 if none does."""
     handler = _installed()
     if (handler is not None and handler.settings.file) or not sys.stderr.isatty():
         return 0
@@ -133,14 +151,14 @@ def terminal_columns() -> int:
 def _letter(level: int) -> str:
     if level >= logging.ERROR:
         return "E"
-    return "W" if level >= logging.WARNING else "I"  # verbose lines too
+    return "W" if level >= logging.WARNING else "I"  # verbose lines, too
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object per line: time, level, logger, message, and the fields that the record has."""
+    """Formats a record as one JSON object per line: time, level, logger, message and other fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the object."""
+        """Return the JSON object."""
         time = datetime.fromtimestamp(record.created, UTC)
         line: dict[str, Any] = {
             "time": f"{time:%Y-%m-%dT%H:%M:%S.%f}Z",
@@ -163,7 +181,7 @@ def _traceback(record: logging.LogRecord) -> str:
 
 
 def shortened(text: str, most: int = LONGEST_TEXT) -> str:
-    """Return `text`, without its middle where it has more than `most` characters."""
+    """Return `text` without its middle part if it has more than `most` characters."""
     if len(text) <= most:
         return text
     half = most // 2
@@ -171,7 +189,7 @@ def shortened(text: str, most: int = LONGEST_TEXT) -> str:
 
 
 class ServerLogHandler(logging.Handler):
-    """The way out for every log line of the process; `configure` may be called at any time, from any thread."""
+    """Writes all log lines of the process; any thread may call `configure` at any time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +197,10 @@ class ServerLogHandler(logging.Handler):
         self._file: TextIO | None = None
 
     def configure(self, settings: LogSettings) -> None:
-        """Follow `settings` from the next line on. Raises StartupError when the log file cannot be opened."""
+        """Apply `settings` from the next line on.
+
+        Raises StartupError if the log file cannot be opened.
+        """
         with self.lock or threading.RLock():
             if settings.file != self.settings.file:
                 opened = _open(settings.file)
@@ -196,12 +217,12 @@ class ServerLogHandler(logging.Handler):
         return LineFormatter(settings.format == "ISO8601", escape=escape, color=_colored(self._file))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line; a handler that cannot write says so once per line on standard error, as logging does."""
+        """Write one line; errors are reported on standard error, as logging does."""
         if not self.settings.admits(record.levelno):
             return
         try:
             stream = self._file or sys.stderr
-            # a lone surrogate, which a client can send, cannot be written as it is
+            # a lone surrogate, which a client can send, cannot be encoded
             line = self.format(record).encode("utf-8", "backslashreplace").decode()
             stream.write(f"{line}\n")
             stream.flush()
@@ -209,7 +230,7 @@ class ServerLogHandler(logging.Handler):
             self.handleError(record)
 
     def close(self) -> None:
-        """Close the log file, if there is one."""
+        """Close the log file, if any."""
         self._close_file()
         super().close()
 
@@ -231,7 +252,10 @@ def _open(file: str) -> TextIO | None:
 
 
 def configure_logging(settings: LogSettings) -> ServerLogHandler:
-    """Send the log lines of this process, those of libraries too, where `settings` says; call again to change it."""
+    """Send the log lines of this process, including those of libraries, to the configured output.
+
+    Call it again to change the settings.
+    """
     handler = _installed()
     if handler is None:
         handler = ServerLogHandler()
@@ -241,38 +265,44 @@ def configure_logging(settings: LogSettings) -> ServerLogHandler:
 
 
 def log_settings() -> LogSettings:
-    """Return what this process logs; in a program with handlers of its own, what was last asked for."""
+    """Return the log settings of this process.
+
+    In a program with its own handlers these are the last requested settings.
+    """
     handler = _installed()
-    return _asked_for if handler is None else handler.settings
+    return _requested if handler is None else handler.settings
 
 
 def change_logging(changes: LogChanges) -> None:
-    """Follow `changes` from the next line on; in a program with handlers of its own the level alone."""
-    global _asked_for
+    """Apply `changes` from the next line on; in a program with its own handlers only the level."""
+    global _requested
     settings = changes.applied_to(log_settings())
     handler = _installed()
     if handler is not None:
         handler.configure(settings)
     else:
-        _asked_for = settings
+        _requested = settings
         logging.getLogger(LOGGER).setLevel(settings.threshold())
-    for told in _followers:
-        told(settings)
+    for callback in _followers:
+        callback(settings)
 
 
-def follow_log_settings(told: Callable[[LogSettings], None]) -> Callable[[], None]:
-    """Call `told` after each change, in the thread that makes it; it must not raise. Return what ends that."""
+def follow_log_settings(callback: Callable[[LogSettings], None]) -> Callable[[], None]:
+    """Call `callback` after each change; return a function that ends this.
+
+    The thread that makes the change calls it. It must not raise.
+    """
     global _followers
-    _followers = (*_followers, told)
+    _followers = (*_followers, callback)
 
     def end() -> None:
         global _followers
-        _followers = tuple(each for each in _followers if each is not told)
+        _followers = tuple(each for each in _followers if each is not callback)
 
     return end
 
 
-_asked_for = LogSettings()
+_requested = LogSettings()
 _followers: tuple[Callable[[LogSettings], None], ...] = ()
 
 
@@ -281,7 +311,7 @@ def _installed() -> ServerLogHandler | None:
 
 
 def log_uncaught_exceptions() -> None:
-    """Log an exception that nobody caught, in any thread, once with its traceback."""
+    """Log uncaught exceptions of any thread, once and with a traceback."""
     log = logging.getLogger(LOGGER)
 
     def in_thread(arguments: threading.ExceptHookArgs) -> None:

@@ -1,4 +1,7 @@
-"""What NVIDIA's management library tells of the GPUs that frameworks see. It comes with nvidia-ml-py, which the extra `gpu` installs."""
+"""Access to NVIDIA's management library (NVML), for the GPUs that frameworks see.
+
+It comes with nvidia-ml-py, which the extra `gpu` installs.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,19 @@ from types import TracebackType
 from typing import Any, Self
 
 CPU_ONLY = "TRITON_SERVER_CPU_ONLY"
-CHOSEN = "CUDA_VISIBLE_DEVICES"
-_V2 = "nvmlMemory_v2"  # the first version counts what the driver reserved as used
+VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+_V2 = "nvmlMemory_v2"  # the first version counts memory reserved by the driver as used
 
 
 class NvmlError(Exception):
-    """The library fails; the text is its own."""
+    """An NVML call failed; the text is the library's own."""
 
 
 class Nvml:
-    """The open library. `library` is the module, `handles` are those of the GPUs by UUID, in the order of the numbers that frameworks give them.
+    """The open library, as a context manager that calls `close` at the end.
 
-    A context manager, which ends with `close`. Methods raise NvmlError, also for a GPU that is not there.
+    `library` is the module. `handles` are the GPUs' handles by UUID, in the order of the numbers
+    that frameworks use. Methods raise NvmlError, also for an unknown GPU.
     """
 
     def __init__(self, library: Any, handles: Mapping[str, Any]) -> None:
@@ -34,25 +38,29 @@ class Nvml:
         self.close()
 
     def memory(self, gpu: int) -> tuple[int, int]:
-        """Return used and total bytes of a GPU; used by whomever."""
-        found = self._ask("nvmlDeviceGetMemoryInfo", gpu, getattr(self.library, _V2))
+        """Return used and total bytes of a GPU, for all processes."""
+        found = self._call("nvmlDeviceGetMemoryInfo", gpu, getattr(self.library, _V2))
         return int(found.used), int(found.total)
 
     def compute_capability(self, gpu: int) -> tuple[int, int]:
-        """Return major and minor number."""
-        major, minor = self._ask("nvmlDeviceGetCudaComputeCapability", gpu)
+        """Return the major and minor number."""
+        major, minor = self._call("nvmlDeviceGetCudaComputeCapability", gpu)
         return int(major), int(minor)
 
     def memory_of(self, pid: int, gpu: int) -> int:
-        """Return how many bytes a process has on a GPU; 0 where the driver keeps that to itself, or knows the process by another number (containers)."""
-        processes = self._ask("nvmlDeviceGetComputeRunningProcesses", gpu)
+        """Return how many bytes a process uses on a GPU.
+
+        It is 0 if the driver does not report it, or knows the process by another number
+        (containers).
+        """
+        processes = self._call("nvmlDeviceGetComputeRunningProcesses", gpu)
         return sum(each.usedGpuMemory or 0 for each in processes if each.pid == pid)
 
     def close(self) -> None:
-        """Give the library back; nothing may be asked afterwards."""
+        """Close the library; no method may be called afterwards."""
         self.library.nvmlShutdown()
 
-    def _ask(self, function: str, gpu: int, *arguments: Any) -> Any:
+    def _call(self, function: str, gpu: int, *arguments: Any) -> Any:
         handles = list(self.handles.values())
         if gpu >= len(handles):
             raise NvmlError(f"there is no GPU {gpu}")
@@ -63,9 +71,9 @@ class Nvml:
 
 
 def open_nvml(environ: Mapping[str, str]) -> Nvml | None:
-    """Return the library, open; None where there is no driver, or no GPU that may be seen.
+    """Return the open library; None without a driver or without a visible GPU.
 
-    Raises ImportError where nvidia-ml-py is not installed, NvmlError where the library fails.
+    Raises ImportError if nvidia-ml-py is not installed and NvmlError if the library fails.
     """
     if CPU_ONLY in environ:
         return None
@@ -73,7 +81,7 @@ def open_nvml(environ: Mapping[str, str]) -> Nvml | None:
     with suppress(library.NVMLError):
         library.nvmlInit()
         try:
-            handles = visible(_all(library), environ.get(CHOSEN))
+            handles = visible(_all(library), environ.get(VISIBLE_DEVICES))
         except library.NVMLError as error:
             library.nvmlShutdown()
             raise NvmlError(str(error)) from error
@@ -84,9 +92,10 @@ def open_nvml(environ: Mapping[str, str]) -> Nvml | None:
 
 
 def visible(gpus: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:
-    """Return those of `gpus`, by UUID in the order of their numbers, that CUDA_VISIBLE_DEVICES chooses.
+    """Return the GPUs that CUDA_VISIBLE_DEVICES selects, by UUID in the order of their numbers.
 
-    It names numbers or beginnings of UUIDs; as for CUDA, what follows a name of nothing does not count. None chooses all.
+    The variable contains numbers or prefixes of UUIDs. As in CUDA, entries after an unknown one are
+    ignored. None selects all.
     """
     if chosen is None:
         return dict(gpus)
@@ -111,4 +120,5 @@ def _all(library: Any) -> dict[str, Any]:
 
 
 def _text(uuid: str | bytes) -> str:
-    return uuid.decode() if isinstance(uuid, bytes) else uuid  # early versions of nvidia-ml-py return bytes
+    # early versions of nvidia-ml-py return bytes
+    return uuid.decode() if isinstance(uuid, bytes) else uuid

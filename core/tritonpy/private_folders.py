@@ -1,4 +1,4 @@
-"""Folders for what this user's servers keep and trust later, such as models: no other user may write into them."""
+"""Private folders for files that servers of this user store and trust later, such as models."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ ROOT = 0
 
 
 def make_private_folder(path: Path, *, configured: bool = False) -> str:
-    """Make the folder `path`, and those above it that are missing, for this user alone.
+    """Create the folder `path`, and its missing parents, for this user only.
 
-    Raises OSError where it cannot be made, PermissionError where it is there and is not safe: another user owns it or the folder above it, or
-    everybody may write into one of them. Of a folder that the operator `configured`, only a foreign owner is refused. Other flaws are
-    returned as a text for a warning, because volumes of containers often have them.
+    Raises OSError if it cannot be created. Raises PermissionError if it exists and is not safe:
+    another user owns it or its parent, or everybody may write to one of them. If the operator
+    `configured` the folder, only a foreign owner is an error. Other flaws are returned as a text
+    for a warning, because volumes of containers often have them.
     """
     missing = [folder for folder in (path, *path.parents) if not os.path.lexists(folder)]
     for folder in reversed(missing):

@@ -1,7 +1,8 @@
-"""The memory of requests and unsent answers: one budget for all frontends of a process.
+"""The memory of requests and unsent responses: one budget for all frontends of a process.
 
-Frontends reserve what they keep for a client before they keep it: bodies and messages as they arrive, data that they decompress, answers that
-a client does not read. What has no room is refused, so that the process stays within its memory however many clients there are.
+Frontends reserve memory before they store data for a client: bodies and messages as they arrive,
+decompressed data, and responses that a client does not read. A reservation that exceeds the budget
+is refused. So the process stays within its memory for any number of clients.
 """
 
 from __future__ import annotations
@@ -18,24 +19,25 @@ from tritonpy.custom_metrics import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy.errors import ResourceExhausted
 
 SMALL = 64 * 1024
-"""What one client may hold, in bytes, even where only the reserve for small requests is left."""
-_SHARE = 4  # a request exists several times on its way: body, batch, answer, encoded answer
+"""Bytes that one client may hold even if only the reserve for small requests is left."""
+_SHARE = 4  # a request exists in several forms: body, batch, response, encoded response
 _RESERVE = 8  # this part of the limit is for clients that hold little
 
 
 class RequestMemoryFull(ResourceExhausted):
-    """There is no room for what a client sends or is to be sent; HTTP calls it 503."""
+    """The budget has no memory for a request or a response; HTTP status 503."""
 
 
 class RequestMemory:
-    """Counts reserved bytes against `limit`; 0 for no bound.
+    """Counts reserved bytes against `limit`; 0 for no limit.
 
-    It is shared by dynamic thresholds: a client may hold as much as is still free, so that one alone gets half of it, and each of N greedy
-    ones a part in N + 1. An eighth is kept for clients that hold up to `SMALL` bytes. All methods may be called from any thread.
+    Clients share it by dynamic thresholds: a client may hold as much as is still free. So a single
+    client gets half of it, and each of N greedy clients 1 / (N + 1). An eighth is reserved for
+    clients that hold up to `SMALL` bytes. Any thread may call any method.
     """
 
     UNCOUNTED: ClassVar[int] = 16 * 1024
-    """Up to this size frontends need not reserve a request that is complete when it arrives."""
+    """Frontends need not reserve a request of up to this size that arrives complete."""
 
     def __init__(self, limit: int = 0) -> None:
         self.limit = limit
@@ -43,38 +45,39 @@ class RequestMemory:
         self._shared = limit - limit // _RESERVE
         self._used = 0
         self._lock = threading.Lock()
-        self._returned: deque[tuple[ClientMemory, int]] = deque()
+        self._released: deque[tuple[ClientMemory, int]] = deque()
 
     @property
     def used(self) -> int:
-        """Return how many bytes are reserved."""
+        """The number of reserved bytes."""
         with self._lock:
             self._settle()
             return self._used
 
     def client(self) -> ClientMemory:
-        """Return the account of a client: usually a connection."""
+        """Return a new account for a client, usually a connection."""
         return ClientMemory(self)
 
     def refusal(self, nbytes: int) -> RequestMemoryFull:
-        """Return the error for a client that needs `nbytes` bytes more than it may have."""
+        """Return the error for a client that needs `nbytes` more bytes than it may have."""
         return RequestMemoryFull(
-            f"The server has no memory for this request: it needs {nbytes} more bytes, and {self.used} of {self.limit} bytes for requests and "
-            "unsent answers are in use. Try again later, send smaller requests, or use --request-memory (request_memory in server.yaml) to "
+            f"The server has no memory for this request: it needs {nbytes} more bytes, and "
+            f"{self.used} of {self.limit} bytes for requests and "
+            "unsent responses are in use. Try again later, send smaller requests, or use --request-memory (request_memory in server.yaml) to "
             "increase the limit."
         )
 
     def values(self) -> list[int]:
-        """Return what is reserved, the limit, and how often there was no room."""
+        """Return the reserved bytes, the limit and the number of refusals."""
         return [self.used, self.limit, self.refused]
 
     def metrics(self) -> list[FamilySnapshot]:
-        """Return the same as metrics."""
+        """Return the same values as metrics."""
         return memory_metrics({"": self.values()})
 
     def _take(self, client: ClientMemory, nbytes: int) -> bool:
         with self._lock:
-            if self._returned:
+            if self._released:
                 self._settle()
             held = client.held + nbytes
             if self.limit:
@@ -86,27 +89,32 @@ class RequestMemory:
             self._used += nbytes
             return True
 
-    def _give_back(self, client: ClientMemory, nbytes: int) -> None:
-        # Without the lock: the garbage collector may drop a reservation while this thread holds it.
-        self._returned.append((client, nbytes))
+    def _release(self, client: ClientMemory, nbytes: int) -> None:
+        # Without the lock, since the garbage collector may drop a reservation while this thread
+        # holds it.
+        self._released.append((client, nbytes))
 
     def _settle(self) -> None:
-        returned = self._returned
-        while returned:
-            client, nbytes = returned.popleft()
+        released = self._released
+        while released:
+            client, nbytes = released.popleft()
             client.held -= nbytes
             self._used -= nbytes
 
 
 _FAMILIES = (
-    ("nv_request_memory_bytes", "Bytes of requests and unsent answers that frontends hold", MetricKind.GAUGE),
-    ("nv_request_memory_limit_bytes", "Most bytes of requests and unsent answers, 0 for any number", MetricKind.GAUGE),
-    ("nv_request_memory_refusals", "Number of times that a request or an answer found no memory", MetricKind.COUNTER),
+    ("nv_request_memory_bytes", "Bytes of requests and unsent responses that frontends hold", MetricKind.GAUGE),
+    (
+        "nv_request_memory_limit_bytes",
+        "Most bytes of requests and unsent responses, 0 for any number",
+        MetricKind.GAUGE,
+    ),
+    ("nv_request_memory_refusals", "Number of times that a request or a response found no memory", MetricKind.COUNTER),
 )  # name, description and kind of each metric
 
 
 def memory_metrics(values: Mapping[str, Sequence[int]]) -> list[FamilySnapshot]:
-    """Return the metrics for the `values` of each process, by its name; "" is the only one of a server."""
+    """Return the metrics for the `values` of each process, by its name ("" for a single process)."""
     return [
         FamilySnapshot(
             name,
@@ -122,7 +130,7 @@ def memory_metrics(values: Mapping[str, Sequence[int]]) -> list[FamilySnapshot]:
 
 
 class ClientMemory:
-    """What one client holds."""
+    """The reserved memory of one client."""
 
     __slots__ = ("held", "memory")
 
@@ -136,7 +144,7 @@ class ClientMemory:
 
 
 class Reservation:
-    """Bytes that are reserved for one purpose until they are released or nothing refers to the reservation any more."""
+    """Bytes reserved for one purpose, until they are released or the object is garbage-collected."""
 
     __slots__ = ("_client", "nbytes")
 
@@ -145,7 +153,10 @@ class Reservation:
         self.nbytes = 0
 
     def grow(self, nbytes: int) -> bool:
-        """Reserve `nbytes` in all, if that is more than now; return False where there is no room, and then nothing changes."""
+        """Reserve `nbytes` in total if that is more than now.
+
+        Return False, without a change, if the budget is exceeded.
+        """
         more = nbytes - self.nbytes
         if more > 0:
             client = self._client
@@ -155,35 +166,41 @@ class Reservation:
         return True
 
     def require(self, nbytes: int) -> None:
-        """Do the same; raises RequestMemoryFull where there is no room."""
+        """Reserve `nbytes` in total; raises RequestMemoryFull if the budget is exceeded."""
         if not self.grow(nbytes):
             raise self._client.memory.refusal(nbytes - self.nbytes)
 
     def shrink(self, nbytes: int = 0) -> None:
-        """Keep `nbytes`, and release the rest."""
+        """Keep `nbytes` bytes and release the rest."""
         less = self.nbytes - nbytes
         if less > 0:
             self.nbytes = nbytes
-            self._client.memory._give_back(self._client, less)
+            self._client.memory._release(self._client, less)
 
     def __del__(self) -> None:
         self.shrink()
 
 
 def request_memory(configured: int, processes: int = 1) -> RequestMemory:
-    """Return the budget of a process that is one of `processes`; `configured` is that of all, 0 for a quarter of the memory limit."""
+    """Return the budget of one of `processes` processes.
+
+    `configured` is the budget of all; 0 selects a quarter of the memory limit.
+    """
     return RequestMemory((configured or memory_limit() // _SHARE) // max(processes, 1))
 
 
 def memory_limit(root: Path = Path("/")) -> int:
-    """Return how much memory the process may use: the least of physical memory, resource limits, and those of its control groups."""
+    """Return how much memory the process may use, in bytes.
+
+    It is the minimum of physical memory, resource limits and the limits of its control groups.
+    """
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), *_group_limits(root)]
     limits = (resource.getrlimit(resource.RLIMIT_AS)[0], resource.getrlimit(resource.RLIMIT_DATA)[0])
     return min([*found, *[limit for limit in limits if limit != resource.RLIM_INFINITY]])
 
 
 def _group_limits(root: Path) -> list[int]:
-    """Return the limits of the control groups of both versions, from the process's own up to the first."""
+    """Return the memory limits of the control groups (v1 and v2), from the own one to the root."""
     found: list[int] = []
     mount = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():

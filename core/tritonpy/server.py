@@ -1,4 +1,4 @@
-"""Puts a server together from its configuration, and runs it from start to stop."""
+"""Builds a server from its configuration and runs it from start to stop."""
 
 from __future__ import annotations
 
@@ -15,65 +15,69 @@ from tritonpy.api.version import SERVER_VERSION
 from tritonpy.config.server import ServerConfig
 from tritonpy.config.server.memory_settings import MemorySettings
 from tritonpy.custom_metrics import CustomMetrics
-from tritonpy.engine.front import Front, make_front
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
+from tritonpy.engine.router_chain import RouterChain, make_router_chain
 from tritonpy.errors import StartupError, TritonError
-from tritonpy.interpreter import prepare_interpreter, release_interpreter, settle_interpreter
-from tritonpy.logs import terminal_columns
-from tritonpy.model.loaded import LoadedModel
-from tritonpy.model.response_cache import ResponseCache
-from tritonpy.parts import (
+from tritonpy.factories import (
     make_agents,
+    make_authorizer,
     make_cache,
     make_frontends,
-    make_gatekeeper,
     make_limiter,
     make_observers,
     make_sharing,
 )
+from tritonpy.interpreter import prepare_interpreter, release_interpreter, settle_interpreter
+from tritonpy.logs import terminal_columns
+from tritonpy.model.loaded_model import LoadedModel
+from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager, make_plugin_manager
+from tritonpy.plugins.backend_folders import BackendFolders
 from tritonpy.plugins.backends import Backends
-from tritonpy.plugins.python_based import BackendFolders
+from tritonpy.redacted_urls import redact_urls
 from tritonpy.repository.gpus import Gpus
-from tritonpy.repository.loader import ModelLoader
+from tritonpy.repository.index_report import index_as_dicts, index_as_table
+from tritonpy.repository.load_context import LoadContext
 from tritonpy.repository.manager import ModelEvents, RepositoryManager
+from tritonpy.repository.model_loader import ModelLoader
+from tritonpy.repository.model_table import ModelTable
 from tritonpy.repository.namespaces import NamespacedTable
-from tritonpy.repository.opening import open_repositories
-from tritonpy.repository.polling import Polling
-from tritonpy.repository.report import models_of, table_of
-from tritonpy.repository.surroundings import Surroundings
-from tritonpy.repository.table import ModelTable
+from tritonpy.repository.poller import Poller
+from tritonpy.repository.repository_factory import open_repositories
 from tritonpy.request_memory import request_memory
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.host_policies import HostPolicies
-from tritonpy.runners.rings import Rings
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
-from tritonpy.runners.workers.neighbours import Neighbours
+from tritonpy.runners.wakeups import Wakeups
+from tritonpy.runners.workers.worker_registry import WorkerRegistry
 from tritonpy.shared_memory import Regions
-from tritonpy.shown_urls import without_secrets
 from tritonpy.tracing.setup import make_tracing
 from tritonpy.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
-    from tritonpy.access.gatekeeper import Gatekeeper
-    from tritonpy.frontend_processes.fleet import Fleet
-    from tritonpy.listening.single_port import SinglePort
+    from tritonpy.access.authorizer import Authorizer
+    from tritonpy.frontend_processes.process_supervisor import ProcessSupervisor
+    from tritonpy.network.single_port import SinglePort
 
 log = logging.getLogger("tritonpy.server")
 
-_FOR_CONNECTIONS = 0.8  # of the exit timeout: a client may never stop to send, and requests need time too
-_SPENT_S = 0.04  # a countdown of whole seconds goes on where this much of the first one is gone
-_FOR_SEQUENCES = 0.8  # of the exit timeout: a sequence may never end, and requests need time too
+# of the exit timeout: a client may never stop sending, and requests need time, too
+_FOR_CONNECTIONS = 0.8
+# the countdown continues in whole seconds once this much of the first one has passed
+_SPENT_S = 0.04
+_FOR_SEQUENCES = 0.8  # of the exit timeout: a sequence may never end, and requests need time, too
 
 
 class Server:
-    """A server that is put together and not started. It installs no signal handler and creates no event loop.
+    """A server that is built but not started.
 
-    `start`, `drain` and `stop` are called in this order on one event loop, which belongs to the host: the command line, or an
-    embedding transport. `failures` names, after `start`, the models that did not load and why; `failure` says why the server is
-    not live, where `exit_on_error` is false and a repository cannot be read.
+    It installs no signal handlers and creates no event loop. `start`, `drain` and `stop` are called
+    in this order on one event loop, which belongs to the host: the command line or an embedding
+    transport. After `start`, `failures` maps the models that did not load to their errors.
+    `failure` is the reason why the server is not live, if `exit_on_error` is false and a repository
+    cannot be read.
     """
 
     def __init__(
@@ -85,17 +89,17 @@ class Server:
         frontends: dict[str, Frontend],
         observers: Sequence[Observer],
         timer: Timer,
-        rings: Rings,
-        gatekeeper: Gatekeeper | None = None,
+        wakeups: Wakeups,
+        authorizer: Authorizer | None = None,
         cache: ResponseCache | None = None,
         gpus: Gpus | None = None,
-        front: Front | None = None,
+        front: RouterChain | None = None,
         threads: Sequence[ThreadPool] = (),
         single_port: SinglePort | None = None,
     ) -> None:
         self.config = config
         self.plugins = plugins
-        self._front = front or Front(engine, [])
+        self._front = front or RouterChain(engine, [])
         self.engine: Engine = self._front.engine
         self._local = engine
         self.frontends = frontends
@@ -104,25 +108,27 @@ class Server:
         self._repository = repository
         self._observers = observers
         self._timer = timer
-        self._rings = rings
-        self._gatekeeper = gatekeeper
+        self._wakeups = wakeups
+        self._authorizer = authorizer
         self._cache = cache
         self._gpus = gpus or Gpus()
         self._threads = threads
         self._single_port = single_port
-        self._polling = Polling(repository.poll, config.control.interval_s)
+        self._poller = Poller(repository.poll, config.control.interval_s)
         self._started: list[Frontend] = []
 
     async def start(self) -> None:
         """Listen, load the models, and become ready.
 
-        The ports are taken first, so that a taken one is found at once; until the models are loaded the server answers health requests and
-        refuses others as not ready. Raises StartupError for a taken port and (unless `exit_on_error` is false) an unreadable repository or a model that
-        failed to load; then call `stop`.
+        The ports are bound first, so that one in use is found at once. Until the models are loaded,
+        the server responds to health requests and refuses others as not ready.
+
+        Raises StartupError for a port in use and, unless `exit_on_error` is false, for an
+        unreadable repository or a model that failed to load. Call `stop` then.
         """
         prepare_interpreter()
         loop = asyncio.get_running_loop()
-        self._rings.attach(loop)
+        self._wakeups.attach(loop)
         loading = loop.run_in_executor(None, self._load_models)
         try:
             await self._listen()
@@ -144,13 +150,13 @@ class Server:
         for frontend in self._started:
             await frontend.serving()
         if self.config.control.mode == "poll":
-            await asyncio.to_thread(self._repository.watch, self._polling.wake)
-            self._polling.start()
-        _tell(self.plugins.hook.tritonpy_server_started, engine=self.engine)
+            await asyncio.to_thread(self._repository.watch, self._poller.wake)
+            self._poller.start()
+        _call_hook(self.plugins.hook.tritonpy_server_started, engine=self.engine)
 
     async def _listen(self) -> None:
-        if self._gatekeeper is not None:
-            await asyncio.to_thread(self._gatekeeper.start)
+        if self._authorizer is not None:
+            await asyncio.to_thread(self._authorizer.start)
         if self._single_port is not None:
             self._single_port.bind()
         for name, frontend in self.frontends.items():
@@ -159,32 +165,33 @@ class Server:
             log.info("%s listens on %s", name, frontend.address())
         if self._single_port is not None:
             self._single_port.serve(self.frontends)
-        if "metrics" in self.frontends and self._gatekeeper is not None and self._gatekeeper.guards("metrics"):
+        if "metrics" in self.frontends and self._authorizer is not None and self._authorizer.guards("metrics"):
             log.info(
                 "metrics need credentials: give Prometheus a key or token with the right 'read' on '*', "
                 "or write 'access: {open: [health, metrics]}' in server.yaml"
             )
 
-    async def wind_down(self, timeout_s: float) -> float:
-        """Refuse new connections and serve those that clients use, for most of `timeout_s` at most; return what is left of it.
+    async def stop_accepting(self, timeout_s: float) -> float:
+        """Refuse new connections, serve the open ones for a while, and return the time left.
 
-        As in Triton, a client that keeps its connection is served until it leaves, and nothing is refused there before.
+        Open connections are served for most of `timeout_s`. As in Triton, a client that keeps its
+        connection is served until it disconnects.
         """
         loop = asyncio.get_running_loop()
         begun, limit_s = loop.time(), timeout_s * _FOR_CONNECTIONS
-        await asyncio.gather(*(frontend.wind_down(timeout_s, limit_s) for frontend in self._started))
+        await asyncio.gather(*(frontend.stop_accepting(timeout_s, limit_s) for frontend in self._started))
         return max(timeout_s - (loop.time() - begun), 0)
 
     async def drain(self, timeout_s: float | None = None) -> bool:
-        """Refuse new requests and wait until the live ones are answered; False when `timeout_s` passed before.
+        """Refuse new requests and wait for those in flight; return False after `timeout_s`.
 
-        Where sequences live, their requests are taken until they end, for most of that time.
+        Requests of live sequences are accepted until the sequences end, for most of that time.
         """
-        _tell(self.plugins.hook.tritonpy_server_stopping, engine=self.engine)
+        _call_hook(self.plugins.hook.tritonpy_server_stopping, engine=self.engine)
         timeout_s = self.config.exit_timeout_s if timeout_s is None else timeout_s
         self._log_in_flight(timeout_s)
         self._local.state = ServerState.EXITING
-        self._polling.finish()
+        self._poller.finish()
         self._repository.stop_loading()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
@@ -194,11 +201,11 @@ class Server:
                 await asyncio.gather(*(frontend.drain() for frontend in self._started))
         except TimeoutError:
             log.warning("some connections were still busy after %.1f s", timeout_s)
-        await asyncio.to_thread(self._polling.stop)
+        await asyncio.to_thread(self._poller.stop)
         return await asyncio.to_thread(self._repository.stop, max(deadline - loop.time(), 0))
 
     def _log_in_flight(self, timeout_s: float) -> None:
-        """Log what Triton logs when it begins to stop; tools look for these lines."""
+        """Log Triton's lines at the start of a shutdown; tools search for them."""
         found = self._repository.in_flight()
         log.info("Waiting for in-flight requests to complete.")
         log.info("Timeout %d: Found %d model versions that have in-flight inferences", timeout_s + _SPENT_S, len(found))
@@ -206,10 +213,10 @@ class Server:
             log.info("Model '%s' (version %d) has %d in-flight inferences", name, version, count)
 
     async def stop(self) -> None:
-        """Close every port and free everything; safe after a failed `start`."""
+        """Close every port and release everything; safe after a failed `start`."""
         self._local.state = ServerState.EXITING
-        self._rings.detach()
-        await asyncio.to_thread(self._polling.stop)
+        self._wakeups.detach()
+        await asyncio.to_thread(self._poller.stop)
         if self._single_port is not None:
             await self._single_port.close()
         await asyncio.gather(*(self._stop(frontend) for frontend in self._started))
@@ -225,8 +232,8 @@ class Server:
             await asyncio.to_thread(self._cache.close)
         for observer in self._observers:
             observer.close()
-        if self._gatekeeper is not None:
-            await asyncio.to_thread(self._gatekeeper.close)
+        if self._authorizer is not None:
+            await asyncio.to_thread(self._authorizer.close)
         release_interpreter()
 
     @staticmethod
@@ -248,11 +255,14 @@ class Server:
             self._local.failed, self.failure = True, error.message
             return {}
         if self._local.state is ServerState.EXITING:
-            return failures  # why it ends is told elsewhere: what had not loaded by then is not worth a table
+            # The reason of the exit is logged separately. Unloaded models need no table.
+            return failures
         if index:
-            log.info("models:", extra={"table": table_of(index, terminal_columns()), "models": models_of(index)})
+            log.info(
+                "models:", extra={"table": index_as_table(index, terminal_columns()), "models": index_as_dicts(index)}
+            )
         else:
-            urls = ", ".join(without_secrets(repository.url) for repository in self.config.repositories)
+            urls = ", ".join(redact_urls(repository.url) for repository in self.config.repositories)
             log.warning(
                 "no models in %s: a model is a folder with a version folder in it, such as digits/1/model.onnx", urls
             )
@@ -260,14 +270,14 @@ class Server:
 
 
 def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: RateLimiter | None = None) -> Server:
-    """Return a server made of what `config` names; nothing runs yet.
+    """Return a server with the parts that `config` names; nothing runs yet.
 
-    Raises StartupError (PluginError, InvalidServerConfig) for a plugin that is missing and for options that are wrong, all of
-    one plugin's at once.
+    Raises StartupError (PluginError, InvalidServerConfig) for missing plugins and for wrong
+    options. The error lists all wrong options of a plugin.
     """
     plugins = plugins or make_plugin_manager(disable=config.plugins.disable)
     table = NamespacedTable() if config.model_namespacing else ModelTable()
-    timer, rings, metrics = Timer(), Rings(), CustomMetrics()
+    timer, wakeups, metrics = Timer(), Wakeups(), CustomMetrics()
     graph = CallGraph(table.config)
     tracing = make_tracing(config.trace, plugins)
     engine = _engine(config, plugins, table, metrics, graph, tracing)
@@ -280,14 +290,14 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         engine.share(sharing)
     gpus = Gpus.of_machine(config.devices)
     metrics.add_source(gpus.pools.metrics)
-    surroundings = Surroundings(
+    load_context = LoadContext(
         plugins=plugins,
         backends=backends,
         engine=engine,
         timer=timer,
-        rings=rings,
+        wakeups=wakeups,
         limiter=limiter or make_limiter(config),
-        neighbours=Neighbours(table.config, graph),
+        registry=WorkerRegistry(table.config, graph),
         metrics=metrics,
         observers=observers,
         agents=make_agents(config, plugins),
@@ -297,26 +307,26 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         config_name=config.model_config_name,
         latencies=config.latencies,
         cache=cache,
-        line=None if sharing is None else sharing.line,
+        new_queue=None if sharing is None else sharing.new_queue,
         host_policies=HostPolicies(config.host_policies),
     )
-    fleet = _fleet(config, tracing, metrics)
-    repository = _repository(config, plugins, table, surroundings, fleet)
+    supervisor = _supervisor(config, tracing, metrics)
+    repository = _repository(config, plugins, table, load_context, supervisor)
     engine.attach(repository)
     _offer_memory(config, engine, repository)
-    gatekeeper = make_gatekeeper(config, plugins, metrics)
+    authorizer = make_authorizer(config, plugins, metrics)
     kept_headers = frozenset[str]() if sharing is None else sharing.headers()
-    front = make_front(engine, config, plugins, metrics)
+    front = make_router_chain(engine, config, plugins, metrics)
     memory = request_memory(config.request_memory)
-    if fleet is None:  # otherwise each process tells of its own
+    if supervisor is None:  # otherwise each frontend process reports its own memory
         metrics.add_source(memory.metrics)
     single_port = _single_port(config)
     frontends = make_frontends(
-        config, plugins, gatekeeper, tracing, kept_headers | front.headers, metrics, memory, single_port
+        config, plugins, authorizer, tracing, kept_headers | front.headers, metrics, memory, single_port
     )
-    frontends = _served_elsewhere(frontends, fleet)
-    pools = (surroundings.threads, surroundings.background)
-    made = observers, timer, rings, gatekeeper, cache, gpus, front, pools, single_port
+    frontends = _remote_frontends(frontends, supervisor)
+    pools = (load_context.threads, load_context.background)
+    made = observers, timer, wakeups, authorizer, cache, gpus, front, pools, single_port
     return Server(config, plugins, engine, repository, frontends, *made)
 
 
@@ -336,13 +346,17 @@ def _engine(
 
 
 def _repository(
-    config: ServerConfig, plugins: PluginManager, table: ModelTable, surroundings: Surroundings, fleet: Fleet | None
+    config: ServerConfig,
+    plugins: PluginManager,
+    table: ModelTable,
+    load_context: LoadContext,
+    supervisor: ProcessSupervisor | None,
 ) -> RepositoryManager:
     return RepositoryManager(
         open_repositories(config, plugins),
         table,
-        ModelLoader(surroundings),
-        _events(plugins, fleet),
+        ModelLoader(load_context),
+        _events(plugins, supervisor),
         config.control.threads,
         config.control.retries,
         config.model_namespacing,
@@ -351,28 +365,28 @@ def _repository(
     )
 
 
-def _fleet(config: ServerConfig, tracing: Tracing, metrics: CustomMetrics) -> Fleet | None:
+def _supervisor(config: ServerConfig, tracing: Tracing, metrics: CustomMetrics) -> ProcessSupervisor | None:
     if not config.frontend_processes:
         return None
-    from tritonpy.frontend_processes.fleet import Fleet
+    from tritonpy.frontend_processes.process_supervisor import ProcessSupervisor
 
-    return Fleet(config, tracing, metrics)
+    return ProcessSupervisor(config, tracing, metrics)
 
 
 def _single_port(config: ServerConfig) -> SinglePort | None:
     if config.single_port is None:
         return None
-    from tritonpy.listening.single_port import SinglePort
+    from tritonpy.network.single_port import SinglePort
 
     return SinglePort(config.host, config.single_port)
 
 
-def _served_elsewhere(frontends: dict[str, Frontend], fleet: Fleet | None) -> dict[str, Frontend]:
-    if fleet is None:
+def _remote_frontends(frontends: dict[str, Frontend], supervisor: ProcessSupervisor | None) -> dict[str, Frontend]:
+    if supervisor is None:
         return frontends
-    from tritonpy.frontend_processes.elsewhere import served_elsewhere
+    from tritonpy.frontend_processes.remote_frontend import with_remote_frontends
 
-    return served_elsewhere(frontends, fleet)
+    return with_remote_frontends(frontends, supervisor)
 
 
 def _offer_memory(config: ServerConfig, engine: LocalEngine, repository: RepositoryManager) -> None:
@@ -382,22 +396,22 @@ def _offer_memory(config: ServerConfig, engine: LocalEngine, repository: Reposit
         engine.offer(memory_operation(repository.memory))
 
 
-def _events(plugins: PluginManager, fleet: Fleet | None) -> ModelEvents:
+def _events(plugins: PluginManager, supervisor: ProcessSupervisor | None) -> ModelEvents:
     def loaded(model: LoadedModel) -> None:
-        if fleet is not None:
-            fleet.models_changed()
-        _tell(plugins.hook.tritonpy_model_loaded, name=model.name, version=model.version, config=model.config)
+        if supervisor is not None:
+            supervisor.models_changed()
+        _call_hook(plugins.hook.tritonpy_model_loaded, name=model.name, version=model.version, config=model.config)
 
     def unloaded(model: LoadedModel) -> None:
-        if fleet is not None:
-            fleet.models_changed()
-        _tell(plugins.hook.tritonpy_model_unloaded, name=model.name, version=model.version, config=model.config)
+        if supervisor is not None:
+            supervisor.models_changed()
+        _call_hook(plugins.hook.tritonpy_model_unloaded, name=model.name, version=model.version, config=model.config)
 
     return ModelEvents(loaded, unloaded)
 
 
-def _tell(hook: Any, **event: Any) -> None:
-    """Fire an event hook; a plugin that raises is logged, it cannot stop what happened."""
+def _call_hook(hook: Any, **event: Any) -> None:
+    """Call an event hook; the exception of a plugin is logged and does not propagate."""
     try:
         hook(**event)
     except Exception:

@@ -1,7 +1,7 @@
-"""Trains the digits and writes them in the formats that are asked for: `python -m examples.formats FOLDER [FORMAT …]`.
+"""Train the digits model and write it in several formats: `python -m examples.formats FOLDER [FORMAT …]`.
 
-Each becomes a model `digits_FORMAT` of the repository FOLDER, without a `config.pbtxt` where the format says enough by itself. Beside them
-`FOLDER/../digits.npz` keeps the weights, from which a second run goes on.
+Each format becomes a model `digits_FORMAT` in the repository FOLDER, without `config.pbtxt` if the format describes
+itself. `FOLDER/../digits.npz` stores the weights for later runs.
 
     pip install scikit-learn torch onnx onnxscript        # and tensorflow, openvino for their formats
     python -m examples.formats models onnx torchscript
@@ -26,7 +26,7 @@ WRITERS = {
     "keras": ("tensorflow_formats", "write_keras"),
     "openvino": ("openvino_formats", "write_ir"),
 }
-# TorchScript names no shapes, and its inputs and outputs are numbered.
+# TorchScript has no shapes, and its inputs and outputs are numbered.
 TORCHSCRIPT = """\
 platform: "pytorch_libtorch"
 max_batch_size: 64
@@ -37,7 +37,7 @@ dynamic_batching { }
 
 
 def main() -> None:
-    """Train where there are no weights yet, and write."""
+    """Train if no weights are stored, and write the formats."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("formats", nargs="*", metavar="FORMAT", help=", ".join(WRITERS))
@@ -45,7 +45,7 @@ def main() -> None:
     formats = arguments.formats or list(WRITERS)
     unknown = [name for name in formats if name not in WRITERS]
     if unknown:
-        parser.error(f"no format '{unknown[0]}', there are: {', '.join(WRITERS)}")
+        parser.error(f"no format '{unknown[0]}', available: {', '.join(WRITERS)}")
     weights = _weights(arguments.folder.parent / "digits.npz")
     for name in formats:
         module, function = WRITERS[name]

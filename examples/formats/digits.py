@@ -1,6 +1,6 @@
-"""scikit-learn's bundled handwritten digits, and what the weights of the network that reads them are.
+"""scikit-learn's handwritten digits, and the weights of the network.
 
-A digit is a row of 64 grey values (8x8 pixels, 0..16). The weights are plain arrays; every format is made from the same ones:
+A digit is a row of 64 gray values (8x8 pixels, 0..16). All formats are made from the same weights, plain arrays:
 
     conv0.weight [16, 1, 3, 3]   conv0.bias [16]    3x3 convolution, ReLU, 2x2 maximum
     conv1.weight [32, 16, 3, 3]  conv1.bias [32]    3x3 convolution, ReLU, 2x2 maximum
@@ -19,12 +19,12 @@ SEED = 7
 
 
 def split() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """Return images [1437, 64] and classes to train on, then those that are held out, [360, 64]."""
+    """Return images [1437, 64] and classes for training, then held-out images [360, 64] and classes."""
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
     images, classes = load_digits(return_X_y=True)
-    seen, held_out, seen_classes, true_classes = train_test_split(
+    training, held_out, training_classes, true_classes = train_test_split(
         images.astype(np.float32), classes, test_size=0.2, random_state=SEED, stratify=classes
     )
-    return seen, seen_classes, held_out, true_classes
+    return training, training_classes, held_out, true_classes

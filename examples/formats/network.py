@@ -6,7 +6,7 @@ import torch
 
 from examples.formats.digits import BRIGHTEST, CLASSES, SEED, Weights, split
 
-EPOCHS, BATCH, PACE = 12, 32, 0.003
+EPOCHS, BATCH, LEARNING_RATE = 12, 32, 0.003
 
 
 class Network(torch.nn.Module):
@@ -32,14 +32,14 @@ class Network(torch.nn.Module):
 
 
 def train() -> Weights:
-    """Return the weights after a few seconds of training on four fifths of the digits; the same each time on the same machine."""
+    """Train for a few seconds on four fifths of the digits and return the weights; deterministic per machine."""
     torch.manual_seed(SEED)
-    torch.set_num_threads(1)  # the network is so small that several would only wait for each other
+    torch.set_num_threads(1)  # the network is too small for several threads
     torch.use_deterministic_algorithms(True)
     images, classes, _, _ = split()
     rows, targets = torch.from_numpy(images), torch.from_numpy(classes)
     network = Network()
-    optimizer = torch.optim.Adam(network.parameters(), PACE)
+    optimizer = torch.optim.Adam(network.parameters(), LEARNING_RATE)
     for _ in range(EPOCHS):
         for chosen in torch.randperm(len(rows)).split(BATCH):
             optimizer.zero_grad()
@@ -49,7 +49,7 @@ def train() -> Weights:
 
 
 def network_of(weights: Weights) -> Network:
-    """Return the network with these weights, ready to infer."""
+    """Return the network with these weights, in inference mode."""
     network = Network()
     network.load_state_dict({name: torch.from_numpy(value) for name, value in weights.items()})
     return network.eval()

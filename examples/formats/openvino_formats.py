@@ -1,4 +1,4 @@
-"""The digits as OpenVINO's own format."""
+"""The digits model in OpenVINO's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digits in what TensorFlow and Keras can write: a SavedModel, a frozen GraphDef and a `.keras` file."""
+"""The digits model in formats of TensorFlow and Keras: SavedModel, frozen GraphDef, and `.keras` file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_savedmodel(folder: Path, weights: Weights) -> None:
 
 
 def write_graphdef(folder: Path, weights: Weights) -> None:
-    """Write `model.graphdef`: the weights are constants of the graph, `image` and `scores` the names of its ends."""
+    """Write `model.graphdef` with weights as constants, the input `image`, and the output `scores`."""
     network = network_of(weights)
 
     @tf.function(input_signature=[IMAGE])
@@ -33,7 +33,9 @@ def write_graphdef(folder: Path, weights: Weights) -> None:
     from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
 
     graph = convert_variables_to_constants_v2(infer.get_concrete_function()).graph.as_graph_def()
-    kept = [node for node in graph.node if node.name != "Identity"]  # what the function returns: the same as `scores`
+    kept = [
+        node for node in graph.node if node.name != "Identity"
+    ]  # the function's return value, a duplicate of `scores`
     del graph.node[:]
     graph.node.extend(kept)
     (folder / "model.graphdef").write_bytes(graph.SerializeToString())
@@ -45,7 +47,7 @@ def write_keras(folder: Path, weights: Weights) -> None:
 
 
 def network_of(weights: Weights) -> Any:
-    """Return the network in Keras, whose convolutions have their channels last, with these weights."""
+    """Return the network with these weights in Keras, with channels last."""
     layers = tf.keras.layers
     network = tf.keras.Sequential(
         [

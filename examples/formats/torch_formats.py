@@ -1,4 +1,4 @@
-"""The digits in what PyTorch can write: TorchScript, a `torch.export` program, and ONNX."""
+"""The digits model in formats of PyTorch: TorchScript, a `torch.export` program, and ONNX."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def write_torchscript(folder: Path, weights: Weights) -> None:
 
 
 def write_exported(folder: Path, weights: Weights) -> None:
-    """Write `model.pt2`, with an open batch dimension."""
+    """Write `model.pt2` with a variable batch dimension."""
     program = torch.export.export(network_of(weights), EXAMPLE, dynamic_shapes=OPEN_BATCH)
     torch.export.save(program, folder / "model.pt2")
 
 
 def write_onnx(folder: Path, weights: Weights) -> None:
-    """Write `model.onnx`, with an open batch dimension; needs onnx and onnxscript."""
+    """Write `model.onnx` with a variable batch dimension; needs onnx and onnxscript."""
     program = torch.onnx.export(
         network_of(weights), EXAMPLE, dynamic_shapes=OPEN_BATCH, input_names=["image"], output_names=["scores"],
         dynamo=True, verbose=False,

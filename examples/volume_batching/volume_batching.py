@@ -1,6 +1,7 @@
-"""Batches by their volume: the inputs of the requests that run together have at most MAX_BATCH_VOLUME_BYTES bytes.
+"""A batch policy that limits the input bytes of a batch to MAX_BATCH_VOLUME_BYTES.
 
-Preferred sizes, queue delay and all other rules of the dynamic batcher stay as they are. A model asks for it by its parameters:
+Preferred sizes, queue delay and all other rules of the dynamic batcher stay the same. A model selects the policy with
+its parameters:
 
     parameters [
       { key: "batch_policy" value { string_value: "volume" } },
@@ -23,7 +24,7 @@ LIMIT = "MAX_BATCH_VOLUME_BYTES"
 
 
 class VolumePolicy(PreferredPolicy):
-    """A request that is too large for the limit runs alone."""
+    """Limits the bytes of a batch; a request above the limit runs alone."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
@@ -32,7 +33,7 @@ class VolumePolicy(PreferredPolicy):
         self._limit = int(config.parameters[LIMIT].string_value)
 
     def plan(self, pending: Pending, now_ns: int) -> Run | Wait:
-        """Leave out what comes after the limit, and decide as the dynamic batcher does."""
+        """Ignore requests beyond the limit, then decide as the dynamic batcher does."""
         left = self._limit
         for count, request in enumerate(pending.requests):
             left -= sum([tensor.nbytes for tensor in request.inputs.values()])
@@ -43,5 +44,5 @@ class VolumePolicy(PreferredPolicy):
 
 @hookimpl
 def tritonpy_batch_policies() -> Mapping[str, type[VolumePolicy]]:
-    """Cuts batches by the bytes of their inputs."""
+    """Register the batch policy "volume"."""
     return {"volume": VolumePolicy}

@@ -1,4 +1,4 @@
-"""What tritonclient was compiled from is a part of what is here, number by number."""
+"""The protocol that tritonclient was compiled from is a subset of this one, number by number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def fields(message: Descriptor) -> dict[str, descriptor_pb2.FieldDescriptorProto
     message.CopyToProto(proto)
     for field in proto.field:
         field.ClearField("oneof_index")
-        field.ClearField("json_name")  # given only by some compilers; it follows from the name
+        field.ClearField("json_name")  # set by some compilers only; it follows from the name
     return {field.name: field for field in proto.field}
 
 

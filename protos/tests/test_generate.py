@@ -18,7 +18,7 @@ def generate(monkeypatch: pytest.MonkeyPatch):
     del sys.modules["generate"]
 
 
-def test_committed_files_are_what_the_proto_files_give(generate, tmp_path: Path) -> None:
+def test_committed_files_match_the_proto_files(generate, tmp_path: Path) -> None:
     for fresh in generate.build(tmp_path):
         committed = PROTOS / "tritonpy_protos" / fresh.name
         if fresh.suffix == ".binpb":

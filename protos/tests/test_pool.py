@@ -32,7 +32,7 @@ print(got.model_name, got.raw_input_contents[0])
 
 @pytest.mark.parametrize("implementation", ["upb", "python"])
 @pytest.mark.parametrize("imports", [(OURS, CLIENTS), (CLIENTS, OURS)], ids=["ours first", "tritonclient first"])
-def test_lives_beside_tritonclient_whichever_is_imported_first(imports: tuple[str, str], implementation: str) -> None:
+def test_works_with_tritonclient_in_either_import_order(imports: tuple[str, str], implementation: str) -> None:
     code = "\n".join([*imports, EXCHANGE])
     assert run(code, PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION=implementation) == "m b'abc'\n"
 
@@ -54,7 +54,7 @@ def test_importing_loads_no_grpc() -> None:
     assert run(code) == "[]\n"
 
 
-def test_files_keep_the_names_that_reflection_shows() -> None:
+def test_files_keep_their_names_for_reflection() -> None:
     assert [file.name for file in POOL.FindFileByName("grpc_service.proto").dependencies] == ["model_config.proto"]
     assert POOL is not descriptor_pool.Default()
 

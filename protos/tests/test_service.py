@@ -11,7 +11,7 @@ def test_the_service_has_the_name_that_clients_call() -> None:
     assert SERVICE == "inference.GRPCInferenceService"
 
 
-def test_a_method_tells_its_path_and_messages() -> None:
+def test_a_method_has_its_path_and_messages() -> None:
     infer = METHODS[NAMES.index("ModelInfer")]
     assert infer.path == "/inference.GRPCInferenceService/ModelInfer"
     assert infer.request is grpc_service_pb2.ModelInferRequest
@@ -24,6 +24,6 @@ def test_only_the_stream_method_streams_and_it_does_so_both_ways() -> None:
 
 
 @pytest.mark.parametrize("rpc", ["ServerLive", "RepositoryIndex", "CudaSharedMemoryRegister", "LogSettings"])
-def test_every_group_of_methods_is_there(rpc: str) -> None:
+def test_every_group_of_methods_exists(rpc: str) -> None:
     assert rpc in NAMES
     assert len(NAMES) == 20

@@ -1,7 +1,8 @@
-"""The messages of the Triton inference protocol, built in a descriptor pool of their own.
+"""The messages of the Triton inference protocol, built in a separate descriptor pool.
 
-`model_config_pb2` and `grpc_service_pb2` look like protoc's modules and can live beside `tritonclient.grpc` in one
-interpreter, whichever is imported first. `POOL` serves reflection; `SERVICE` and `METHODS` describe the gRPC service.
+`model_config_pb2` and `grpc_service_pb2` look like protoc's modules and work next to
+`tritonclient.grpc` in one interpreter, in either import order. `POOL` serves reflection; `SERVICE`
+and `METHODS` describe the gRPC service.
 """
 
 from __future__ import annotations

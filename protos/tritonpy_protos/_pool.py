@@ -1,6 +1,7 @@
-"""The private descriptor pool that every message class of this package is built in.
+"""The private descriptor pool of every message class of this package.
 
-`tritonclient.grpc` registers files of the same names in protobuf's default pool, and one pool takes a file only once.
+`tritonclient.grpc` registers files of the same names in protobuf's default pool, and a pool accepts
+a file only once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ def _filled_pool() -> descriptor_pool.DescriptorPool:
     files = descriptor_pb2.FileDescriptorSet.FromString((Path(__file__).parent / "inference.binpb").read_bytes())
     pool = descriptor_pool.DescriptorPool()
     for file in files.file:
-        pool.Add(file)  # protoc writes a file after those it imports
+        pool.Add(file)  # protoc writes a file after its imports
     return pool
 
 
@@ -26,7 +27,7 @@ POOL = _filled_pool()
 
 
 def module_names(file_name: str, module: str) -> dict[str, Any]:
-    """Returns what protoc's own module for a .proto file would define, as names of the module called `module`."""
+    """Return the names that protoc's own module for a .proto file defines, for the module `module`."""
     file = POOL.FindFileByName(file_name)
     names: dict[str, Any] = {"DESCRIPTOR": file}
     for name, enum in file.enum_types_by_name.items():
@@ -38,7 +39,7 @@ def module_names(file_name: str, module: str) -> dict[str, Any]:
 
 
 def _message_class(message: Descriptor, path: str, module: str) -> type[Message]:
-    # what protoc's modules use instead also registers each message in the default pool when protobuf is pure Python
+    # protoc's own helper also registers each message in the default pool if protobuf is pure Python
     made = message_factory.GetMessageClass(message)
     made.__module__ = module
     made.__qualname__ = path

@@ -1,4 +1,4 @@
-"""The messages of grpc_service.proto; their types are in the stub beside this file."""
+"""The messages of grpc_service.proto; the stub next to this file has their types."""
 
 from __future__ import annotations
 

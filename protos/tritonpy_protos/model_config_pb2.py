@@ -1,4 +1,4 @@
-"""The messages and enums of model_config.proto; their types are in the stub beside this file."""
+"""The messages and enums of model_config.proto; the stub next to this file has their types."""
 
 from __future__ import annotations
 

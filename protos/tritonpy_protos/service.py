@@ -1,4 +1,4 @@
-"""What a gRPC server needs to know of the service: its full name and its methods."""
+"""The gRPC service description: its full name and its methods."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Asks both servers and prints what is equal and what is not: `python -m tests.conformance.compare [PATTERN ...]`.
+"""Run exchanges on both servers and print the differences.
 
-With `--triton-only FILE` it asks the real Triton alone and writes what it answered.
+Usage: `python -m tests.conformance.compare [PATTERN ...]`. With `--triton-only FILE`, only the real
+Triton runs and its responses are written to FILE.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tests.conformance import intended, repository
-from tests.conformance.comparing import differences
+from tests.conformance import intended_differences, repository
+from tests.conformance.difference import differences
 from tests.conformance.exchange import Exchange, Topic
-from tests.conformance.interviewer import Interviewer, both_answers
+from tests.conformance.exchange_runner import ExchangeRunner, run_on_both
 from tests.conformance.server import running, triton_command, tritonpy_command
 from tests.conformance.topics import TOPICS, full_name
 
@@ -26,7 +27,7 @@ TRITON_RESTARTS = 15
 
 
 def main() -> int:
-    """Return 0 where everything is as it should be."""
+    """Return 0 if all differences are intended."""
     parser = argparse.ArgumentParser(description="Ask the real Triton and tritonpy the same questions.")
     parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="topic/exchange, with * (default: all)")
     parser.add_argument("--triton-only", metavar="FILE", help="ask the real Triton alone, write its answers to FILE")
@@ -36,12 +37,14 @@ def main() -> int:
     with _folder(options.keep) as folder, contextlib.ExitStack() as stack:
         models = repository.write(folder / "models")
         triton = stack.enter_context(
-            Interviewer(lambda flags: running(triton_command(), models, folder / "triton.log", *flags), TRITON_RESTARTS)
+            ExchangeRunner(
+                lambda flags: running(triton_command(), models, folder / "triton.log", *flags), TRITON_RESTARTS
+            )
         )
         if options.triton_only:
             return _record(triton, chosen, Path(options.triton_only))
         tritonpy = stack.enter_context(
-            Interviewer(lambda flags: running(tritonpy_command(), models, folder / "tritonpy.log", *flags))
+            ExchangeRunner(lambda flags: running(tritonpy_command(), models, folder / "tritonpy.log", *flags))
         )
         return compare(triton, tritonpy, chosen)
 
@@ -60,18 +63,18 @@ def _folder(keep: str | None) -> Iterator[Path]:
             yield Path(folder)
 
 
-def compare(triton: Interviewer, tritonpy: Interviewer, chosen: list[tuple[Topic, Exchange]]) -> int:
-    """Ask both and print each verdict; return 0 where everything is as it should be."""
-    listed = intended.read()
+def compare(triton: ExchangeRunner, tritonpy: ExchangeRunner, chosen: list[tuple[Topic, Exchange]]) -> int:
+    """Run the exchanges on both servers and print each verdict; return 0 if all are good."""
+    listed = intended_differences.read()
     words = []
     for topic, exchange in chosen:
         name = full_name(topic, exchange)
         try:
-            found = list(differences(*both_answers(triton, tritonpy, topic, exchange)))
-            verdict = intended.judge(name, found, listed)
+            found = list(differences(*run_on_both(triton, tritonpy, topic, exchange)))
+            verdict = intended_differences.judge(name, found, listed)
             words.append("NOT EQUAL" if not verdict.good else "as listed" if verdict.listed else "equal")
             details = str(verdict)
-        except Exception as error:  # a server that cannot be asked this can be asked the next
+        except Exception as error:  # the next exchange may still work
             words.append("FAILED")
             details = f"{type(error).__name__}: {error}"
         print(f"{words[-1]:10} {name}", flush=True)
@@ -81,12 +84,12 @@ def compare(triton: Interviewer, tritonpy: Interviewer, chosen: list[tuple[Topic
     return int(not {"NOT EQUAL", "FAILED"}.isdisjoint(words))
 
 
-def _record(triton: Interviewer, chosen: list[tuple[Topic, Exchange]], path: Path) -> int:
+def _record(triton: ExchangeRunner, chosen: list[tuple[Topic, Exchange]], path: Path) -> int:
     with path.open("w", encoding="utf-8") as file:
         for topic, exchange in chosen:
             file.write(f"### {full_name(topic, exchange)}\n")
-            for place, answer in triton.answers(topic, exchange).items():
-                file.write(f"{place}: {json.dumps(answer, ensure_ascii=False)}\n")
+            for place, response in triton.run(topic, exchange).items():
+                file.write(f"{place}: {json.dumps(response, ensure_ascii=False)}\n")
             file.flush()
     return 0
 

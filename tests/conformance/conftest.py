@@ -1,4 +1,4 @@
-"""One server of each kind for the whole run, where the real Triton is at hand."""
+"""One server of each kind for the whole run, if the real Triton is available."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance import repository
 from tests.conformance.compare import TRITON_RESTARTS
-from tests.conformance.interviewer import Interviewer
+from tests.conformance.exchange_runner import ExchangeRunner
 from tests.conformance.sampling import Sampling
 from tests.conformance.server import TRITONSERVER, running, triton_command, tritonpy_command
 
@@ -19,7 +19,7 @@ SAMPLED = pytest.StashKey[str]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the exchanges that the sample does not take."""
+    """Deselect the exchanges that are not in the sample."""
     exchanges = {item.nodeid: item for item in items if "topic" in getattr(item, "fixturenames", ())}
     left_out = [item for name, item in exchanges.items() if not SAMPLING.takes(name)]
     if exchanges:
@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say which exchanges took part, and how to repeat that."""
+    """Print which exchanges ran and how to repeat the selection."""
     if SAMPLED in config.stash:
         terminalreporter.write_line(config.stash[SAMPLED])
 
@@ -43,22 +43,20 @@ def served_models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def triton(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interviewer]:
-    """Asks the real Triton."""
+def triton(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExchangeRunner]:
+    """The runner of exchanges on the real Triton."""
     if TRITONSERVER not in os.environ:
         pytest.skip(
             f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)"
         )
     log = tmp_path_factory.mktemp("triton") / "log"
-    with Interviewer(
-        lambda flags: running(triton_command(), served_models, log, *flags), TRITON_RESTARTS
-    ) as interviewer:
-        yield interviewer
+    with ExchangeRunner(lambda flags: running(triton_command(), served_models, log, *flags), TRITON_RESTARTS) as runner:
+        yield runner
 
 
 @pytest.fixture(scope="session")
-def tritonpy(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Interviewer]:
-    """Asks tritonpy."""
+def tritonpy(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExchangeRunner]:
+    """The runner of exchanges on tritonpy."""
     log = tmp_path_factory.mktemp("tritonpy") / "log"
-    with Interviewer(lambda flags: running(tritonpy_command(), served_models, log, *flags)) as interviewer:
-        yield interviewer
+    with ExchangeRunner(lambda flags: running(tritonpy_command(), served_models, log, *flags)) as runner:
+        yield runner

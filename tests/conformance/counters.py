@@ -1,4 +1,4 @@
-"""What a server counts: statistics of models and samples of metrics, as plain numbers that can be subtracted."""
+"""Counters of a server as plain numbers: statistics of models and samples of metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.conformance import http_answer
+from tests.conformance import http_response
 from tests.conformance.exchange import get
 from tests.conformance.server import Server
 
@@ -19,8 +19,8 @@ TIMES = ("_us_total", "_summary_us", "_ms", "_bucket", "_sum")
 
 
 def statistics(server: Server, model: str) -> dict[str, int]:
-    """Return every count of the model's statistics and metrics by its place; what was never counted is left out."""
-    versions = server.ask(f"/v2/models/{model}/stats").get("json", {}).get("model_stats", [])
+    """Return every nonzero counter of the model's statistics and metrics by its place."""
+    versions = server.get_path(f"/v2/models/{model}/stats").get("json", {}).get("model_stats", [])
     counts = {f"version {one['version']} {place}": count for one in versions for place, count in _counts(one)}
     metrics = [
         (name, value) for name, value in samples(server, METRICS) if f'model="{model}"' in name and not _is_time(name)
@@ -42,7 +42,7 @@ def _is_time(sample: str) -> bool:
 
 
 def finished(counts: dict[str, int]) -> int:
-    """Return how many requests were answered, well or not, by all versions."""
+    """Return the number of completed requests over all versions, failed ones included."""
     return sum(
         count
         for place, count in counts.items()
@@ -51,7 +51,7 @@ def finished(counts: dict[str, int]) -> int:
 
 
 def growth(server: Server, model: str, before: dict[str, int], requests: int) -> dict[str, int]:
-    """Wait until `requests` more are counted and the counts rest; return what they grew by."""
+    """Wait until `requests` more are counted and the counters are stable; return the increments."""
     deadline = time.monotonic() + SETTLE_S
     last: dict[str, int] = {}
     equal = 0
@@ -64,8 +64,8 @@ def growth(server: Server, model: str, before: dict[str, int], requests: int) ->
 
 
 def samples(server: Server, prefix: str) -> list[tuple[str, float]]:
-    """Return the samples of the families whose name starts with `prefix`: name with labels in alphabetical order, and value."""
-    answer = http_answer.ask(server.ports["metrics"], get("/metrics"))
+    """Return the samples of the families with the prefix: value by name with sorted labels."""
+    answer = http_response.send(server.ports["metrics"], get("/metrics"))
     found = []
     for family in text_string_to_metric_families(answer["text"]):
         if family.name.startswith(prefix):
@@ -76,7 +76,7 @@ def samples(server: Server, prefix: str) -> list[tuple[str, float]]:
 
 
 def shapes(server: Server, prefix: str, values: bool) -> dict[str, Any]:
-    """Return type, help and samples of the families whose name starts with `prefix`; the values of samples only if asked for."""
+    """Return type, help and samples of the families with the prefix; `values` adds values."""
     return {
         name: {
             **family,
@@ -88,7 +88,7 @@ def shapes(server: Server, prefix: str, values: bool) -> dict[str, Any]:
 
 def families(server: Server, prefix: str) -> dict[str, Any]:
     """Return type, help and samples of the families whose name starts with `prefix`."""
-    answer = http_answer.ask(server.ports["metrics"], get("/metrics"))
+    answer = http_response.send(server.ports["metrics"], get("/metrics"))
     return {
         family.name: {
             "type": family.type,

@@ -1,4 +1,4 @@
-"""What is said to a server: plain data, the same bytes for every server that is asked."""
+"""Steps of exchanges as plain data: the same bytes for every server."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 
 from google.protobuf.message import Message
 
-PATIENCE_S = 60.0
+WAIT_S = 60.0
 MEMORY_KEY = "conformance-00000"
 CONTROL_KEY = ("Control-Key", "open sesame")
-"""The header of the suite's own calls: a topic may restrict by it what they need too."""
+"""The header of the suite's own calls: a topic may restrict calls that the suite needs, too."""
 
 
 @dataclass(frozen=True)
 class Http:
-    """One HTTP request. `patience` is how long its answer is waited for, in seconds; "no answer" is an answer too."""
+    """An HTTP request with a timeout in seconds; "no answer" is also a valid result."""
 
     path: str
     body: bytes = b""
     method: str = ""
     headers: tuple[tuple[str, str], ...] = ()
-    patience: float = PATIENCE_S
+    timeout_s: float = WAIT_S
 
     def wire(self) -> bytes:
-        """Return the request as it is sent; POST where no method is named and there is a body."""
+        """Return the bytes of the request; the default method is POST if there is a body."""
         method = self.method or ("POST" if self.body else "GET")
         head = [
             f"{method} {self.path} HTTP/1.1",
@@ -40,41 +40,41 @@ class Http:
 
 @dataclass(frozen=True)
 class Raw:
-    """Bytes for one HTTP connection, and the methods of the requests in them that are answered, in order."""
+    """Bytes for one HTTP connection, and the methods of the requests in them, in order."""
 
     sent: bytes
     methods: tuple[str, ...] = ("POST",)
-    patience: float = PATIENCE_S
+    timeout_s: float = WAIT_S
 
 
 @dataclass(frozen=True)
 class Grpc:
-    """One unary gRPC call; `deadline` in seconds travels with it, the server learns of it. `metadata` are its headers.
+    """A unary gRPC call; `deadline` in seconds is sent to the server. `metadata` are its headers.
 
-    `compression` is that of its messages: "gzip" or "deflate".
+    `compression` applies to its messages: "gzip" or "deflate".
     """
 
     method: str
     message: Message
-    deadline: float = PATIENCE_S
+    deadline: float = WAIT_S
     metadata: tuple[tuple[str, str], ...] = ()
     compression: str = ""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One ModelStreamInfer call. It is half-closed after its last message, or cancelled after `cancel_after` answers."""
+    """A ModelStreamInfer call, half-closed or cancelled after `cancel_after` responses."""
 
     messages: tuple[Message, ...]
     cancel_after: int | None = None
-    patience: float = PATIENCE_S
+    timeout_s: float = WAIT_S
     metadata: tuple[tuple[str, str], ...] = ()
     compression: str = ""
 
 
 @dataclass(frozen=True)
-class Together:
-    """Steps that are under way at the same time; their answers are listed in this order."""
+class Concurrent:
+    """Concurrent steps; their responses are listed in this order."""
 
     steps: tuple[Http | Grpc | Stream, ...]
 
@@ -88,7 +88,10 @@ class Metrics:
 
 @dataclass(frozen=True)
 class Families:
-    """Type, help and samples with their labels, of every metric family whose name starts with `prefix`; the samples' values only if asked for."""
+    """Type, help and labeled samples of the metric families whose name starts with `prefix`.
+
+    `values` includes the values of the samples.
+    """
 
     prefix: str
     values: bool = False
@@ -96,45 +99,67 @@ class Families:
 
 @dataclass(frozen=True)
 class LogLines:
-    """The lines of the server's log since the exchange began that contain `marker`: their level and their text from there on, sorted.
-    They are waited for until there are `count`."""
+    """The sorted log lines of the exchange from `marker` on, with their levels.
+
+    The step waits for `count` lines.
+    """
 
     marker: str
     count: int
 
 
 @dataclass(frozen=True)
-class Counted:
-    """The statistics of one model, asked for until they count `requests` and rest: the real Triton counts after it has answered."""
+class ModelStatistics:
+    """The statistics of one model, read until they count `requests` and are stable.
+
+    The real Triton counts after it has responded.
+    """
 
     model: str
     requests: int
 
 
 @dataclass(frozen=True)
-class Listed:
-    """What the repository index says of one model."""
+class IndexEntry:
+    """The repository index entry of one model."""
 
     model: str
 
 
 @dataclass(frozen=True)
-class WithMemory:
-    """Steps that have an object of shared memory at hand, called `MEMORY_KEY` in what is sent, of `byte_size` bytes that begin with
-    `content`; its bytes afterwards are part of the answer. The regions are unregistered in the end."""
+class SharedMemorySteps:
+    """Steps with a shared memory object, named `MEMORY_KEY` in requests.
+
+    It has `byte_size` bytes that begin with `content`; its final bytes are part of the result. The
+    regions are unregistered at the end.
+    """
 
     content: bytes
     steps: tuple[Http | Grpc | Stream, ...]
     byte_size: int = 4096
 
 
-Step = Http | Raw | Grpc | Stream | Together | Metrics | Families | LogLines | Counted | Listed | WithMemory
+Step = (
+    Http
+    | Raw
+    | Grpc
+    | Stream
+    | Concurrent
+    | Metrics
+    | Families
+    | LogLines
+    | ModelStatistics
+    | IndexEntry
+    | SharedMemorySteps
+)
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """Steps that are taken one after the other. `counted` names models and how many requests each of them finishes meanwhile:
-    what its statistics and metrics grow by is compared too."""
+    """Steps in order; `counted` maps models to the number of requests that they finish.
+
+    The increments of their statistics and metrics are compared, too.
+    """
 
     name: str
     steps: tuple[Step, ...]
@@ -143,8 +168,10 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Topic:
-    """Exchanges that need the same models; those are loaded for them and unloaded afterwards. `flags` are what both servers are
-    started with besides; servers with other flags are ended for it."""
+    """Exchanges that need the same models, which are loaded before and unloaded afterwards.
+
+    `flags` are additional flags of both servers; servers with other flags are stopped first.
+    """
 
     name: str
     models: tuple[str, ...]
@@ -160,7 +187,7 @@ class Topic:
 def topic(
     name: str, models: str, exchanges: Iterable[Exchange | Sequence[Exchange]], flags: tuple[str, ...] = ()
 ) -> Topic:
-    """Return the topic of exchanges and groups of them; `models` are names with spaces between them."""
+    """Return the topic of exchanges and groups of them; `models` are names separated by spaces."""
     flat = [one for group in exchanges for one in ([group] if isinstance(group, Exchange) else group)]
     return Topic(name, tuple(models.split()), tuple(flat), flags)
 
@@ -171,18 +198,18 @@ def get(path: str, **options: Any) -> Http:
 
 
 def post(path: str, body: Any = None, **options: Any) -> Http:
-    """Return a POST request; what is not bytes is sent as JSON."""
+    """Return a POST request; a body that is not bytes is sent as JSON."""
     sent = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     return Http(path, sent, "POST", **options)
 
 
 def keyed(request: Http) -> Http:
-    """Return the request as one of the suite's own calls."""
+    """Return the request with the header of the suite's own calls."""
     return replace(request, headers=(*request.headers, CONTROL_KEY))
 
 
 def load(model: str, config: Mapping[str, Any] | None = None, files: Mapping[str, str] | None = None) -> Http:
-    """Return the request that loads a model; `files` are texts in base64."""
+    """Return the request that loads a model; `files` are base64 strings by path."""
     parameters: dict[str, str] = {f"file:{path}": text for path, text in (files or {}).items()}
     if config is not None:
         parameters["config"] = json.dumps(config)

@@ -1,4 +1,4 @@
-"""What the exchanges take from the source of a model: the names of the things that it can be asked for."""
+"""Reader of model sources: the names of the actions that a model supports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.conformance.repository import MODELS
 
 
 def keys(model: str, name: str) -> list[str]:
-    """Return the keys of the dictionary `name` at the top of a model's file."""
+    """Return the keys of the module-level dictionary `name` of a model's file."""
     tree = ast.parse((MODELS / model / "1" / "model.py").read_text(encoding="utf-8"))
     found = [
         node.value

@@ -11,13 +11,16 @@ HERE = Path(__file__).resolve().parent
 MODELS = HERE / "models"
 BROKEN = HERE / "broken_models.toml"
 VARIANTS = HERE / "variants.toml"
-BESIDE = HERE / "variants_beside.toml"
+SECOND_VARIANTS = HERE / "second_repository.toml"
 IGNORED = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 
 def write(folder: Path) -> Path:
-    """Fill `folder` with every model: those of `models/`, those that are too broken to be files of this project, and those that
-    are another one with a configuration of their own, or no more than a configuration; some of those are in the repository beside it."""
+    """Fill `folder` with every model.
+
+    Those are the models of `models/`, broken models, and variants: a copy of another model with its
+    own configuration, or a configuration alone. Some variants go into the second repository.
+    """
     shutil.copytree(MODELS, folder, ignore=IGNORED, dirs_exist_ok=True)
     for name, model in _listed(BROKEN).items():
         version = folder / name / "1"
@@ -25,15 +28,15 @@ def write(folder: Path) -> Path:
         (folder / name / "config.pbtxt").write_text(model["config"], encoding="utf-8")
         if "code" in model:
             (version / model.get("file", "model.py")).write_text(model["code"], encoding="utf-8")
-    for repository, variants in ((folder, VARIANTS), (beside(folder), BESIDE)):
+    for repository, variants in ((folder, VARIANTS), (second_repository(folder), SECOND_VARIANTS)):
         for name, model in _listed(variants).items():
             _write_variant(repository / name, model)
     return folder
 
 
-def beside(folder: Path) -> Path:
-    """Return the second repository, which servers read that are told so."""
-    return folder.with_name(f"{folder.name}_beside")
+def second_repository(folder: Path) -> Path:
+    """Return the folder of the second repository, which servers read if their flags name it."""
+    return folder.with_name(f"{folder.name}_second")
 
 
 def _write_variant(folder: Path, model: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A server process that is asked: the real Triton, or tritonpy."""
+"""A server process under test: the real Triton, or tritonpy."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from typing import Any
 
 import grpc
 
-from tests.conformance import http_answer
+from tests.conformance import http_response
 from tests.conformance.exchange import get, keyed
-from tests.conformance.repository import beside
+from tests.conformance.repository import second_repository
 from tests.conftest import find_ports
 from tests.process_tree import end_tree
 from tests.served_transport import transport_flags
@@ -30,7 +30,10 @@ FLAGS = ("--model-control-mode=explicit", "--exit-timeout-secs=5")
 
 
 class Server:
-    """A running server; `ports` by protocol, `log` is the file that it writes, `meetings` the folder in which instances of its models meet."""
+    """A running server; `ports` by protocol, `log` is its log file.
+
+    `meetings` is the folder where instances of its models meet.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], ports: dict[str, int], log: Path, meetings: Path) -> None:
         self.process = process
@@ -43,33 +46,33 @@ class Server:
         self._log = log
 
     def logged(self, start: int = 0) -> str:
-        """Return what was logged, from a position on."""
+        """Return the log from a byte position on."""
         return self._log.read_bytes()[start:].decode("utf-8", "backslashreplace")
 
     def log_size(self) -> int:
-        """Return how much is logged, in bytes."""
+        """Return the size of the log in bytes."""
         return self._log.stat().st_size
 
-    def forget_meetings(self) -> None:
-        """Have no instance find who met in an earlier exchange, or the last time that this one was asked."""
+    def clear_meetings(self) -> None:
+        """Remove the traces of instances that met in an earlier exchange or attempt."""
         for place in self.meetings.iterdir():
             shutil.rmtree(place)
 
-    def ask(self, path: str) -> dict[str, Any]:
-        """GET a path of the HTTP port."""
-        return http_answer.ask(self.ports["http"], keyed(get(path)))
+    def get_path(self, path: str) -> dict[str, Any]:
+        """Send a GET request to the HTTP port."""
+        return http_response.send(self.ports["http"], keyed(get(path)))
 
     def alive(self) -> bool:
-        """Return whether it runs and answers: a process that is stuck while it dies is as good as dead."""
-        live = keyed(get("/v2/health/live", patience=ALIVE_S))
-        return self.process.poll() is None and http_answer.ask(self.ports["http"], live).get("status") == 200
+        """Return whether the server runs and responds; a hanging process counts as dead."""
+        live = keyed(get("/v2/health/live", timeout_s=ALIVE_S))
+        return self.process.poll() is None and http_response.send(self.ports["http"], live).get("status") == 200
 
     def wait_until_ready(self) -> None:
-        """Return when it answers that it is ready; raises RuntimeError with its log when it ends before, or never is."""
+        """Return when the server is ready; raises RuntimeError with its log if it ends or never is."""
         deadline = time.monotonic() + START_S
         while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(OSError):
-                if self.ask("/v2/health/ready").get("status") == 200:
+                if self.get_path("/v2/health/ready").get("status") == 200:
                     return
             time.sleep(0.1)
         raise RuntimeError(
@@ -77,31 +80,34 @@ class Server:
         )
 
     def end(self) -> None:
-        """Stop it, and whatever it started."""
+        """Stop the server and all processes that it started."""
         self.channel.close()
         end_tree(self.process, 20)
 
 
 def triton_command() -> list[str]:
-    """Return how the real Triton is started; KeyError where nobody said."""
+    """Return the command of the real Triton. Raises KeyError if it is not configured."""
     return [os.environ[TRITONSERVER]]
 
 
 def tritonpy_command() -> list[str]:
-    """Return how tritonpy is started: with client shared memory, which the real one of this version always has."""
+    """Return the command of tritonpy, with client shared memory, as in the real Triton."""
     return [sys.executable, "-m", "tritonpy", "serve", *transport_flags(), "--allow-client-shm=true"]
 
 
 @contextlib.contextmanager
 def running(command: Sequence[str], repository: Path, log: Path, *flags: str) -> Iterator[Server]:
-    """Start a server on free ports, with no model loaded, and end it; `{beside}` in a flag is the second repository."""
+    """Start a server on free ports without loaded models, and end it.
+
+    `{second_repository}` in a flag is the folder of the second repository.
+    """
     ports = dict(zip(("http", "grpc", "metrics"), find_ports(3), strict=True))
     numbers = [f"--{protocol}-port={number}" for protocol, number in ports.items()]
-    told = [flag.replace("{beside}", str(beside(repository))) for flag in flags]
+    expanded_flags = [flag.replace("{second_repository}", str(second_repository(repository))) for flag in flags]
     with tempfile.TemporaryDirectory(prefix="meetings-") as meetings:
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [*command, f"--model-repository={repository}", *numbers, *FLAGS, *told],
+                [*command, f"--model-repository={repository}", *numbers, *FLAGS, *expanded_flags],
                 stdout=output, stderr=output, start_new_session=True, cwd=log.parent,
                 env={**os.environ, MEETINGS: meetings},
             )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Takes the steps of exchanges with one server."""
+"""Runs the steps of exchanges on one server."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tests.conformance import counters, grpc_answer, http_answer
+from tests.conformance import counters, grpc_response, http_response
 from tests.conformance.exchange import (
-    Counted,
+    Concurrent,
     Families,
     Grpc,
     Http,
-    Listed,
+    IndexEntry,
     LogLines,
     Metrics,
+    ModelStatistics,
     Raw,
+    SharedMemorySteps,
     Step,
     Stream,
-    Together,
-    WithMemory,
     get,
     post,
 )
-from tests.conformance.memory_steps import take_with_memory
-from tests.conformance.raw_answer import ask_raw
+from tests.conformance.memory_steps import run_with_memory
+from tests.conformance.raw_response import send_raw
 from tests.conformance.server import Server
 
 PAUSE_S = 0.02
@@ -34,31 +34,31 @@ TRITON_LINE = re.compile(r"[IWEV]\d{4} ")
 
 
 def take(server: Server, step: Step, log_start: int) -> Any:
-    """Return what a server answers; `log_start` is where its log was when the exchange began."""
+    """Return the response of a server; `log_start` is the log position before the exchange."""
     match step:
         case Http():
-            return http_answer.ask(server.ports["http"], step)
+            return http_response.send(server.ports["http"], step)
         case Raw():
-            return ask_raw(server.ports["http"], step)
+            return send_raw(server.ports["http"], step)
         case Grpc():
-            return grpc_answer.ask(server.channel, step)
+            return grpc_response.send(server.channel, step)
         case Stream():
-            return grpc_answer.ask_stream(server.channel, step)
-        case Together():
+            return grpc_response.send_stream(server.channel, step)
+        case Concurrent():
             with ThreadPoolExecutor(len(step.steps)) as pool:
                 return list(pool.map(lambda one: take(server, one, log_start), step.steps))
         case Metrics():
             return counters.families(server, step.prefix)
-        case WithMemory():
-            return take_with_memory(server, step, lambda one: take(server, one, log_start))
+        case SharedMemorySteps():
+            return run_with_memory(server, step, lambda one: take(server, one, log_start))
         case Families():
             return counters.shapes(server, step.prefix, step.values)
         case LogLines():
             return _settled(lambda: _lines(server, step.marker, log_start), lambda lines: len(lines) >= step.count)
-        case Counted():
+        case ModelStatistics():
             counters.growth(server, step.model, {}, step.requests)
-            return http_answer.ask(server.ports["http"], get(f"/v2/models/{step.model}/stats"))
-        case Listed():
+            return http_response.send(server.ports["http"], get(f"/v2/models/{step.model}/stats"))
+        case IndexEntry():
             return _settled(
                 lambda: _index(server, step.model), lambda found: all(one.get("state") != "UNLOADING" for one in found)
             )
@@ -70,13 +70,13 @@ def _lines(server: Server, marker: str, start: int) -> list[str]:
 
 
 def _index(server: Server, model: str) -> list[dict[str, Any]]:
-    answer = http_answer.ask(server.ports["http"], post("/v2/repository/index"))
-    return [entry for entry in answer["json"] if entry["name"] == model]
+    response = http_response.send(server.ports["http"], post("/v2/repository/index"))
+    return [entry for entry in response["json"] if entry["name"] == model]
 
 
-def _settled(ask: Callable[[], Any], good: Callable[[Any], bool]) -> Any:
-    """Ask until the answer is good, or for so long that it will never be; return the last answer."""
+def _settled(read: Callable[[], Any], good: Callable[[Any], bool]) -> Any:
+    """Read until the response is good or the time is over; return the last response."""
     deadline = time.monotonic() + counters.SETTLE_S
-    while not good(answer := ask()) and time.monotonic() < deadline:
+    while not good(response := read()) and time.monotonic() < deadline:
         time.sleep(PAUSE_S)
-    return answer
+    return response

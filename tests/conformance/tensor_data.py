@@ -1,4 +1,4 @@
-"""Tensors as values that a person can read in a report."""
+"""Tensors as readable values for reports."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.inferring import NUMPY
+from tests.conformance.inference import NUMPY
 
 
 def values(datatype: str, data: bytes) -> list[Any]:
-    """Return the elements of a tensor in wire form. Strings that hold a JSON object or list are read as such."""
+    """Return the elements of a tensor in wire form; strings with a JSON object or list are parsed."""
     if datatype != "BYTES":
         found: list[Any] = np.frombuffer(data, NUMPY[datatype]).tolist()
         return found

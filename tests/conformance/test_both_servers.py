@@ -1,4 +1,4 @@
-"""The real Triton and tritonpy serve the same Python models and are asked the same questions."""
+"""The real Triton and tritonpy serve the same Python models and get the same requests."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.comparing import differences
+from tests.conformance.difference import differences
 from tests.conformance.exchange import Exchange, Topic
-from tests.conformance.intended import judge, read
-from tests.conformance.interviewer import Interviewer, both_answers
+from tests.conformance.exchange_runner import ExchangeRunner, run_on_both
+from tests.conformance.intended_differences import judge, read
 from tests.conformance.sampling import Sampling
 from tests.conformance.topics import TOPICS, full_name
 
 LISTED = read()
 SAMPLE = Sampling.of_environment().share < 1
-# The real server loses a race of its own now and then (a stub that dies while it answers): what it does once is not yet what it does.
+# The real server sometimes loses a race (a stub that dies during a response), so one result proves
+# nothing.
 ATTEMPTS = 3
 
 
@@ -27,12 +28,12 @@ def parameters() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("topic", "exchange"), list(parameters()))
-def test_both_servers_answer_alike(
-    triton: Interviewer, tritonpy: Interviewer, topic: Topic, exchange: Exchange
+def test_both_servers_respond_identically(
+    triton: ExchangeRunner, tritonpy: ExchangeRunner, topic: Topic, exchange: Exchange
 ) -> None:
     name = full_name(topic, exchange)
     for _ in range(ATTEMPTS):
-        found = list(differences(*both_answers(triton, tritonpy, topic, exchange)))
+        found = list(differences(*run_on_both(triton, tritonpy, topic, exchange)))
         verdict = judge(name, found, LISTED, sample=SAMPLE)
         if verdict.good:
             return

@@ -1,4 +1,4 @@
-"""The command-line comparison and the interviewer, with servers that are played."""
+"""The command-line comparison and the exchange runner, with fake servers."""
 
 from __future__ import annotations
 
@@ -6,61 +6,63 @@ import contextlib
 
 import pytest
 
-from tests.conformance import compare, interviewer
+from tests.conformance import compare, exchange_runner
 from tests.conformance.exchange import Exchange, get, topic
-from tests.conformance.intended import Intended
-from tests.conformance.interviewer import Interviewer, ServerDied
+from tests.conformance.exchange_runner import ExchangeRunner, ServerDied
+from tests.conformance.intended_differences import IntendedDifference
 
 EXCHANGES = tuple(Exchange(name, (get("/v2"),)) for name in ("same", "other", "broken"))
 TOPIC = topic("played", "", EXCHANGES)
 
 
-class Played:
-    """An interviewer whose answers are told beforehand; an exception is raised."""
+class FakeExchangeRunner:
+    """A runner with predefined responses; exceptions are raised."""
 
-    def __init__(self, **answers):
-        self._answers = answers
+    def __init__(self, **run):
+        self._answers = run
 
-    def answers(self, _topic, exchange):
-        answer = self._answers[exchange.name]
-        if isinstance(answer, Exception):
-            raise answer
-        return {"0": {"status": answer}}
-
-
-TRITON = Played(same=200, other=200, broken=200)
+    def run(self, _topic, exchange):
+        response = self._answers[exchange.name]
+        if isinstance(response, Exception):
+            raise response
+        return {"0": {"status": response}}
 
 
-def compared(monkeypatch, tritonpy, names, listed=()):
-    monkeypatch.setattr(compare.intended, "read", lambda: list(listed))
+TRITON = FakeExchangeRunner(same=200, other=200, broken=200)
+
+
+def exit_status(monkeypatch, tritonpy, names, listed=()):
+    monkeypatch.setattr(compare.intended_differences, "read", lambda: list(listed))
     return compare.compare(TRITON, tritonpy, [(TOPIC, exchange) for exchange in EXCHANGES if exchange.name in names])
 
 
 def test_equal_servers_pass(monkeypatch, capsys):
-    assert compared(monkeypatch, TRITON, ("same", "other")) == 0
+    assert exit_status(monkeypatch, TRITON, ("same", "other")) == 0
     assert "2 exchanges: 2 equal" in capsys.readouterr().out
 
 
-def test_a_difference_fails_and_is_shown(monkeypatch, capsys):
-    assert compared(monkeypatch, Played(same=200, other=404), ("same", "other")) == 1
+def test_a_difference_fails_and_is_printed(monkeypatch, capsys):
+    assert exit_status(monkeypatch, FakeExchangeRunner(same=200, other=404), ("same", "other")) == 1
     out = capsys.readouterr().out
     assert "NOT EQUAL  played/other\n    0/status\n        triton:   200\n        tritonpy: 404\n" in out
     assert "2 exchanges: 1 NOT EQUAL, 1 equal" in out
 
 
-def test_a_listed_difference_passes_and_a_vanished_one_fails(monkeypatch):
-    listed = [Intended("played/other", "0/status", "because")]
-    assert compared(monkeypatch, Played(same=200, other=404), ("same", "other"), listed) == 0
-    assert compared(monkeypatch, TRITON, ("same", "other"), listed) == 1
+def test_a_listed_difference_passes_and_a_missing_one_fails(monkeypatch):
+    listed = [IntendedDifference("played/other", "0/status", "because")]
+    assert exit_status(monkeypatch, FakeExchangeRunner(same=200, other=404), ("same", "other"), listed) == 0
+    assert exit_status(monkeypatch, TRITON, ("same", "other"), listed) == 1
 
 
-def test_a_server_that_cannot_be_asked_fails_and_the_next_exchange_is_taken(monkeypatch, capsys):
-    assert compared(monkeypatch, Played(same=200, broken=ServerDied("it ended")), ("broken", "same")) == 1
+def test_a_failing_exchange_fails_the_run_and_the_next_one_still_runs(monkeypatch, capsys):
+    assert (
+        exit_status(monkeypatch, FakeExchangeRunner(same=200, broken=ServerDied("it ended")), ("broken", "same")) == 1
+    )
     assert "FAILED     played/broken\n    ServerDied: it ended" in capsys.readouterr().out
 
 
 class FakeServer:
-    """A server that is alive as often as told."""
+    """A server whose `alive` returns the given values."""
 
     def __init__(self, lives):
         self.lives = lives
@@ -72,7 +74,7 @@ class FakeServer:
     def log_size(self):
         return 0
 
-    def forget_meetings(self):
+    def clear_meetings(self):
         pass
 
 
@@ -82,8 +84,8 @@ def started(server):
     server.ended = True
 
 
-def asking(monkeypatch, lives, restarts):
-    monkeypatch.setattr(interviewer, "take", lambda server, step, start: "answer")
+def fake_runner(monkeypatch, lives, restarts):
+    monkeypatch.setattr(exchange_runner, "take", lambda server, step, start: "answer")
     lives, servers = iter(lives), []
 
     def start(flags):
@@ -91,27 +93,27 @@ def asking(monkeypatch, lives, restarts):
         servers[-1].flags = flags
         return started(servers[-1])
 
-    return Interviewer(start, restarts), servers
+    return ExchangeRunner(start, restarts), servers
 
 
-def test_a_server_that_dies_is_started_again_and_asked_again(monkeypatch):
-    asked, servers = asking(monkeypatch, [False, True], restarts=1)
-    with asked:
-        assert asked.answers(TOPIC, EXCHANGES[0]) == {"0": "answer"}
+def test_a_server_that_dies_is_restarted_and_the_exchange_repeated(monkeypatch):
+    runner, servers = fake_runner(monkeypatch, [False, True], restarts=1)
+    with runner:
+        assert runner.run(TOPIC, EXCHANGES[0]) == {"0": "answer"}
     assert [server.ended for server in servers] == [True, True]
 
 
-def test_a_server_that_dies_once_too_often_is_an_error(monkeypatch):
-    asked, _ = asking(monkeypatch, [False, False], restarts=0)
-    with asked, pytest.raises(ServerDied, match="same"):
-        asked.answers(TOPIC, EXCHANGES[0])
+def test_a_server_that_dies_more_often_than_the_restart_limit_is_an_error(monkeypatch):
+    runner, _ = fake_runner(monkeypatch, [False, False], restarts=0)
+    with runner, pytest.raises(ServerDied, match="same"):
+        runner.run(TOPIC, EXCHANGES[0])
 
 
 def test_a_topic_with_flags_has_a_server_of_its_own(monkeypatch):
-    asked, servers = asking(monkeypatch, [True, True, True], restarts=0)
+    runner, servers = fake_runner(monkeypatch, [True, True, True], restarts=0)
     other = topic("flagged", "", EXCHANGES, ("--log-verbose=1",))
-    with asked:
+    with runner:
         for one in (TOPIC, other, other):
-            asked.answers(one, EXCHANGES[0])
+            runner.run(one, EXCHANGES[0])
         assert [server.ended for server in servers] == [True, False]
     assert [server.flags for server in servers] == [(), ("--log-verbose=1",)]

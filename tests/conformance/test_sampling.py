@@ -11,7 +11,7 @@ def taken(sampling: Sampling) -> list[str]:
     return [name for name in NAMES if sampling.takes(name)]
 
 
-def test_without_a_share_all_take_part(monkeypatch):
+def test_without_a_share_every_exchange_runs(monkeypatch):
     monkeypatch.delenv(SHARE_VARIABLE, raising=False)
     assert taken(Sampling.of_environment()) == NAMES
 
@@ -23,13 +23,13 @@ def test_a_share_is_about_kept_and_another_seed_takes_others():
     assert first == taken(Sampling(0.5, 1))
 
 
-def test_whether_one_takes_part_does_not_depend_on_the_others():
+def test_the_selection_of_an_exchange_is_independent_of_the_others():
     assert [name for name in NAMES[::3] if Sampling(0.3, 7).takes(name)] == [
         name for name in taken(Sampling(0.3, 7)) if name in set(NAMES[::3])
     ]
 
 
-def test_what_is_printed_repeats_the_run(monkeypatch):
+def test_the_printed_variables_repeat_the_run(monkeypatch):
     monkeypatch.setenv(SHARE_VARIABLE, "0.25")
     monkeypatch.delenv(SEED_VARIABLE, raising=False)
     sampling = Sampling.of_environment()
@@ -40,7 +40,7 @@ def test_what_is_printed_repeats_the_run(monkeypatch):
 
 
 @pytest.mark.parametrize("share", ["-0.1", "1.5", "half"])
-def test_what_is_no_share_is_refused(monkeypatch, share):
+def test_an_invalid_share_is_rejected(monkeypatch, share):
     monkeypatch.setenv(SHARE_VARIABLE, share)
     with pytest.raises(ValueError, match=r"share|half"):
         Sampling.of_environment()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance.exchange import Http, load, topic
-from tests.conformance.intended import read
+from tests.conformance.intended_differences import read
 from tests.conformance.model_source import keys
 from tests.conformance.repository import write
 from tests.conformance.topics import TOPICS, full_name
@@ -11,7 +11,7 @@ from tests.conformance.topics import TOPICS, full_name
 NAMES = [full_name(one, exchange) for one in TOPICS for exchange in one.exchanges]
 
 
-def test_exchanges_are_many_and_each_has_a_name_of_its_own():
+def test_exchange_names_are_unique():
     assert len(NAMES) >= 300
     assert len(set(NAMES)) == len(NAMES)
 
@@ -27,11 +27,11 @@ def test_every_model_of_a_topic_is_in_the_repository(tmp_path):
     assert {model for one in TOPICS for model in one.models} <= there
 
 
-def test_every_listed_difference_speaks_of_an_exchange():
+def test_every_listed_difference_matches_an_exchange():
     assert [entry.exchange for entry in read() if not any(entry.concerns(name) for name in NAMES)] == []
 
 
-def test_a_request_is_sent_as_it_is_written_down():
+def test_a_request_has_the_documented_wire_form():
     assert Http("/v2").wire() == b"GET /v2 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     assert load("m").wire() == (
         b"POST /v2/repository/models/m/load HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"

@@ -1,4 +1,4 @@
-"""The real Triton and tritonpy write the same into their trace files."""
+"""The real Triton and tritonpy write the same records into their trace files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.conformance import grpc_answer, http_answer
+from tests.conformance import grpc_response, http_response
 from tests.conformance.exchange import Grpc, Http, Stream, load, post
-from tests.conformance.inferring import Inference, given, text
+from tests.conformance.inference import Inference, given, text
 from tests.conformance.server import TRITONSERVER, Server, running, triton_command, tritonpy_command
 from tests.conformance.trace_files import TraceFiles, out_of_order, structure
 
@@ -27,26 +27,28 @@ STAMPS_ALONE = {"trace_level": ["TIMESTAMPS"]}
 BOTH_LEVELS = {"trace_level": ["TIMESTAMPS", "TENSORS"]}
 
 
-class Asked(NamedTuple):
+class TracedServer(NamedTuple):
     """A server and its trace files."""
 
     server: Server
     files: TraceFiles
 
-    def ask(self, step: Http | Grpc | Stream) -> Any:
+    def send(self, step: Http | Grpc | Stream) -> Any:
         if isinstance(step, Http):
-            return http_answer.ask(self.server.ports["http"], step)
+            return http_response.send(self.server.ports["http"], step)
         if isinstance(step, Grpc):
-            return grpc_answer.ask(self.server.channel, step)
-        return grpc_answer.ask_stream(self.server.channel, step)
+            return grpc_response.send(self.server.channel, step)
+        return grpc_response.send_stream(self.server.channel, step)
 
     def set(self, path: str = SETTING, **settings: Any) -> None:
-        assert self.ask(post(path, settings))["status"] == 200
+        assert self.send(post(path, settings))["status"] == 200
 
 
 @pytest.fixture(scope="module")
-def servers(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Asked, Asked]]:
-    """The real Triton and tritonpy, both of which trace every request to a file of its own."""
+def servers(
+    served_models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[TracedServer, TracedServer]]:
+    """The real Triton and tritonpy; both trace every request to a separate file."""
     if TRITONSERVER not in os.environ:
         pytest.skip(
             f"needs the real tritonserver: set {TRITONSERVER} to its path (tests/conformance/oracle.sh builds it)"
@@ -57,12 +59,12 @@ def servers(served_models: Path, tmp_path_factory: pytest.TempPathFactory) -> It
         running(tritonpy_command(), served_models, folders[1] / "log", *FLAGS) as other,
     ):
         found = tuple(
-            Asked(server, TraceFiles(folder / "traces.json"))
+            TracedServer(server, TraceFiles(folder / "traces.json"))
             for server, folder in zip((one, other), folders, strict=True)
         )
-        for asked in found:
+        for traced in found:
             for model in MODELS:
-                assert asked.ask(load(model))["status"] == 200
+                assert traced.send(load(model))["status"] == 200
         yield found
 
 
@@ -99,98 +101,104 @@ FAILING: dict[str, Http | Grpc | Stream] = {
 
 
 @pytest.mark.parametrize("name", REQUESTS)
-def test_the_traces_of_a_request_are_alike(servers: tuple[Asked, Asked], name: str) -> None:
+def test_traces_of_a_request_are_identical(servers: tuple[TracedServer, TracedServer], name: str) -> None:
     found = []
-    for asked in servers:
-        asked.ask(REQUESTS[name])
-        records = asked.files.next()
+    for traced in servers:
+        traced.send(REQUESTS[name])
+        records = traced.files.next()
         assert out_of_order(records) == []
         found.append(structure(records))
     assert found[1] == found[0]
 
 
 @pytest.mark.parametrize("name", ENSEMBLES)
-def test_the_traces_of_an_ensemble_and_its_steps_are_alike(servers: tuple[Asked, Asked], name: str) -> None:
+def test_traces_of_an_ensemble_and_its_steps_are_identical(
+    servers: tuple[TracedServer, TracedServer], name: str
+) -> None:
     found = []
-    for asked in servers:
-        asked.ask(ENSEMBLES[name])
-        records = asked.files.next()
+    for traced in servers:
+        traced.send(ENSEMBLES[name])
+        records = traced.files.next()
         assert out_of_order(records) == []
-        # the real server hands a step its inputs in the order of a hash table
-        found.append([{**told, "tensors": sorted(told["tensors"], key=str)} for told in structure(records)])
+        # the real server passes inputs to a step in the order of a hash table
+        found.append([{**trace, "tensors": sorted(trace["tensors"], key=str)} for trace in structure(records)])
     assert found[1] == found[0]
 
 
 @pytest.mark.parametrize("name", DECOUPLED)
-def test_the_traces_of_a_decoupled_request_are_alike(servers: tuple[Asked, Asked], name: str) -> None:
-    step, answers = DECOUPLED[name]
+def test_traces_of_a_decoupled_request_are_identical(servers: tuple[TracedServer, TracedServer], name: str) -> None:
+    step, responses = DECOUPLED[name]
     found, outputs = [], []
-    for asked in servers:
-        asked.ask(step)
-        (told,) = structure(asked.files.next())
-        outputs.append([tensor for tensor in told["tensors"] if tensor[0] == "TENSOR_BACKEND_OUTPUT"])
-        found.append({**told, "tensors": [tensor for tensor in told["tensors"] if tensor not in outputs[-1]]})
+    for traced in servers:
+        traced.send(step)
+        (trace,) = structure(traced.files.next())
+        outputs.append([tensor for tensor in trace["tensors"] if tensor[0] == "TENSOR_BACKEND_OUTPUT"])
+        found.append({**trace, "tensors": [tensor for tensor in trace["tensors"] if tensor not in outputs[-1]]})
     assert found[1] == found[0]
-    # the real server loses some: what it notes of an answer is a race with its sending
-    assert len(outputs[1]) == 2 * answers
+    # the real server loses some: recording a response races with sending it
+    assert len(outputs[1]) == 2 * responses
     assert [tensor for tensor in outputs[0] if tensor not in outputs[1]] == []
 
 
 @pytest.mark.parametrize("name", FAILING)
-def test_the_traces_of_a_failing_request_are_alike(servers: tuple[Asked, Asked], name: str) -> None:
+def test_traces_of_a_failing_request_are_identical(servers: tuple[TracedServer, TracedServer], name: str) -> None:
     found = []
-    for asked in servers:
-        asked.set(**STAMPS_ALONE)
-        asked.ask(FAILING[name])
-        found.append(structure(asked.files.next()))
-        asked.set(**BOTH_LEVELS)
+    for traced in servers:
+        traced.set(**STAMPS_ALONE)
+        traced.send(FAILING[name])
+        found.append(structure(traced.files.next()))
+        traced.set(**BOTH_LEVELS)
     assert found[1] == found[0]
 
 
 @pytest.mark.parametrize("level", [["TIMESTAMPS"], ["TENSORS"]], ids=lambda level: level[0])
 @pytest.mark.parametrize("path", [SETTING, "/v2/models/add_sub/trace/setting"], ids=["server", "model"])
-def test_a_level_decides_what_is_noted(servers: tuple[Asked, Asked], level: list[str], path: str) -> None:
+def test_the_trace_level_selects_the_recorded_data(
+    servers: tuple[TracedServer, TracedServer], level: list[str], path: str
+) -> None:
     found = []
-    for asked in servers:
-        asked.set(path, trace_level=level)
-        asked.ask(REQUESTS["JSON"])
-        found.append(structure(asked.files.next()))
-        asked.set(path, trace_level=None)
+    for traced in servers:
+        traced.set(path, trace_level=level)
+        traced.send(REQUESTS["JSON"])
+        found.append(structure(traced.files.next()))
+        traced.set(path, trace_level=None)
     assert found[1] == found[0]
     assert bool(found[1][0]["timestamps"]) == (level == ["TIMESTAMPS"])
 
 
-def test_frequency_rate_and_count_decide_how_many_traces_are_in_which_file(servers: tuple[Asked, Asked]) -> None:
+def test_frequency_rate_and_count_decide_how_many_traces_are_in_which_file(
+    servers: tuple[TracedServer, TracedServer],
+) -> None:
     found = []
-    for asked in servers:
-        asked.set(log_frequency="2")
+    for traced in servers:
+        traced.set(log_frequency="2")
         counts = []
         for settings, requests, files in (({"trace_rate": "2"}, 4, 1), ({"trace_rate": "1", "trace_count": "3"}, 6, 2)):
-            asked.set(**settings)
+            traced.set(**settings)
             for _ in range(requests):
-                asked.ask(REQUESTS["gRPC"])
-            counts.append([len(structure(asked.files.next())) for _ in range(files)])
+                traced.send(REQUESTS["gRPC"])
+            counts.append([len(structure(traced.files.next())) for _ in range(files)])
         found.append(counts)
-        asked.set(trace_rate=None, trace_count=None, log_frequency=None)
+        traced.set(trace_rate=None, trace_count=None, log_frequency=None)
     assert found == [[[2], [2, 1]]] * 2
 
 
-def test_what_is_left_is_written_when_the_settings_change(servers: tuple[Asked, Asked]) -> None:
-    for asked in servers:
-        asked.set(log_frequency="5")
+def test_pending_traces_are_written_when_the_settings_change(servers: tuple[TracedServer, TracedServer]) -> None:
+    for traced in servers:
+        traced.set(log_frequency="5")
         for _ in range(2):
-            asked.ask(REQUESTS["gRPC"])
-        asked.set(log_frequency=None)
-        assert len(structure(asked.files.next())) == 2
+            traced.send(REQUESTS["gRPC"])
+        traced.set(log_frequency=None)
+        assert len(structure(traced.files.next())) == 2
 
 
-def test_where_tracing_is_off_nothing_is_written(servers: tuple[Asked, Asked]) -> None:
-    for asked in servers:
-        asked.set(trace_level=["OFF"])
+def test_nothing_is_written_while_tracing_is_off(servers: tuple[TracedServer, TracedServer]) -> None:
+    for traced in servers:
+        traced.set(trace_level=["OFF"])
         for step in REQUESTS.values():
-            asked.ask(step)
-        asked.set(trace_level=None)
-        before = asked.files.there()
-        asked.ask(REQUESTS["JSON"])
-        asked.files.next()
-        assert asked.files.there() == before + 1
+            traced.send(step)
+        traced.set(trace_level=None)
+        before = traced.files.there()
+        traced.send(REQUESTS["JSON"])
+        traced.files.next()
+        assert traced.files.there() == before + 1

@@ -1,4 +1,4 @@
-"""What the trace files of a server tell, without the numbers that differ from run to run."""
+"""The contents of a server's trace files, without the numbers that differ between runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 30.0
+WAIT_S = 30.0
 PAUSE_S = 0.02
 IN_TIME = (
     "REQUEST_START", "QUEUE_START", "COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END", "REQUEST_END",
@@ -17,39 +17,39 @@ IN_TIME = (
 
 
 class TraceFiles:
-    """The numbered files of a server that has written none yet; `next` waits for them one by one."""
+    """The numbered files of a server that has written none yet; `next` waits for them in order."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._number = 0
 
     def next(self) -> list[dict[str, Any]]:
-        """Return the records of the next file. TimeoutError where none comes."""
+        """Return the records of the next file. Raises TimeoutError if none appears."""
         path = self._path.with_name(f"{self._path.name}.{self._number}")
         self._number += 1
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + WAIT_S
         while time.monotonic() < deadline:
             try:
                 return list(json.loads(path.read_text(encoding="utf-8")))
-            except (OSError, json.JSONDecodeError):  # not there, or half of it
+            except (OSError, json.JSONDecodeError):  # missing or incomplete
                 time.sleep(PAUSE_S)
         raise TimeoutError(f"{path} was not written")
 
     def there(self) -> int:
-        """Return how many files there are."""
+        """Return the number of files."""
         return len(list(self._path.parent.glob(f"{self._path.name}.*")))
 
 
 def structure(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what is told of each trace, in the order of their numbers: who it is, its time stamps by name, its tensors in their order."""
+    """Return the contents of each trace by number: identity, timestamp names and tensors, in order."""
     numbers = sorted({record["id"] for record in records})
-    return [dict(_told(number, numbers, records)) for number in numbers]
+    return [dict(_describe(number, numbers, records)) for number in numbers]
 
 
-def _told(number: int, numbers: list[int], records: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
+def _describe(number: int, numbers: list[int], records: list[dict[str, Any]]) -> Iterator[tuple[str, Any]]:
     own = [record for record in records if record["id"] == number]
     yield "identity", [_identity(record, numbers) for record in own if "model_name" in record]
-    # how often the real server notes what it sends of a stream is a race among its threads
+    # the number of send records of a stream depends on a race in the real server
     yield "timestamps", sorted({stamp["name"] for record in own for stamp in record.get("timestamps", ())})
     yield "tensors", [(record["activity"], record["tensor"]) for record in own if "activity" in record]
     yield "forms", sorted({tuple(sorted(record)) for record in own})
@@ -61,7 +61,7 @@ def _identity(record: dict[str, Any], numbers: list[int]) -> dict[str, Any]:
 
 
 def out_of_order(records: list[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return the pairs of time stamps of a trace of which the later one is earlier."""
+    """Return the pairs of time stamps of a trace that are out of order."""
     found = []
     for number in {record["id"] for record in records}:
         at = {

@@ -1,4 +1,4 @@
-"""Models that are broken, each in its own way, made from good ones."""
+"""Broken models, made from good ones."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ import onnx
 
 
 @dataclass(frozen=True)
-class Damage:
-    """`act` breaks a copy of the good model's version folder; the load must fail with a text that matches every one of `says`."""
+class BadModel:
+    """`act` breaks a copy of the good model's version folder.
+
+    The load must fail with a text that matches every element of `says`.
+    """
 
     good: str
     act: Callable[[Path], None]
@@ -28,7 +31,7 @@ class Damage:
 
 
 def truncated(name: str) -> Callable[[Path], None]:
-    """The second half of the file is not there."""
+    """Remove the second half of the file."""
 
     def act(folder: Path) -> None:
         content = (folder / name).read_bytes()
@@ -38,7 +41,7 @@ def truncated(name: str) -> Callable[[Path], None]:
 
 
 def without(name: str) -> Callable[[Path], None]:
-    """A file or a folder is not there."""
+    """Remove a file or a folder."""
 
     def act(folder: Path) -> None:
         if (folder / name).is_dir():
@@ -50,7 +53,7 @@ def without(name: str) -> Callable[[Path], None]:
 
 
 def replaced(name: str, old: bytes, new: bytes) -> Callable[[Path], None]:
-    """Something else stands in the file, of the same length where lengths are written down."""
+    """Replace bytes of the file, with the same length if the format stores lengths."""
 
     def act(folder: Path) -> None:
         content = (folder / name).read_bytes()
@@ -61,7 +64,7 @@ def replaced(name: str, old: bytes, new: bytes) -> Callable[[Path], None]:
 
 
 def member(archive: str, ending: str, change: Callable[[bytes], bytes | None]) -> Callable[[Path], None]:
-    """Those files of a zip archive are changed, or left out where `change` gives None."""
+    """Change the matching files of a zip archive, or remove them if `change` returns None."""
 
     def act(folder: Path) -> None:
         path = folder / archive
@@ -79,11 +82,11 @@ def member(archive: str, ending: str, change: Callable[[bytes], bytes | None]) -
 
 
 def nothing(_folder: Path) -> None:
-    """The file is good: what is wrong stands in the configuration."""
+    """Change nothing: the configuration is wrong instead."""
 
 
 def onnx_opset(folder: Path) -> None:
-    """An operator set that nobody has written yet."""
+    """Use an operator set that does not exist."""
 
     def change(model: onnx.ModelProto) -> None:
         model.opset_import[0].version = 999
@@ -92,7 +95,7 @@ def onnx_opset(folder: Path) -> None:
 
 
 def onnx_custom_operator(folder: Path) -> None:
-    """A node of a domain that is not registered."""
+    """Add a node of a domain that is not registered."""
 
     def change(model: onnx.ModelProto) -> None:
         model.opset_import.append(onnx.helper.make_opsetid("com.example", 1))
@@ -103,7 +106,7 @@ def onnx_custom_operator(folder: Path) -> None:
 
 
 def onnx_without_its_weights(folder: Path) -> None:
-    """The weights are in a file of their own, which is gone."""
+    """Move the weights to a separate file and remove it."""
     model = onnx.load(folder / "model.onnx")
     onnx.save(model, folder / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=1024)
     (folder / "weights.bin").unlink()
@@ -115,8 +118,8 @@ def _edit_onnx(folder: Path, change: Callable[[onnx.ModelProto], None]) -> None:
     (folder / "model.onnx").write_bytes(model.SerializeToString())
 
 
-class _Executes:
-    """Whoever unpickles it makes a folder."""
+class _ExecutesCode:
+    """Creates a folder when it is unpickled."""
 
     def __init__(self, marker: Path) -> None:
         self._marker = marker
@@ -126,25 +129,25 @@ class _Executes:
 
 
 def marker(folder: Path) -> Path:
-    """Return what there is once the code of a bad model ran."""
+    """Return the folder that exists once the code of a bad model ran."""
     return folder / "executed"
 
 
 def bare_pickle(name: str) -> Callable[[Path], None]:
-    """A pickle that makes a folder stands in the file."""
+    """Replace the file by a pickle that creates a folder."""
 
     def act(folder: Path) -> None:
-        (folder / name).write_bytes(pickle.dumps(_Executes(marker(folder))))
+        (folder / name).write_bytes(pickle.dumps(_ExecutesCode(marker(folder))))
 
     return act
 
 
 def pickle_in_an_archive(name: str) -> Callable[[Path], None]:
-    """The same in a zip archive, as torch.save writes it."""
+    """Put such a pickle in a zip archive, as torch.save does."""
 
     def act(folder: Path) -> None:
         with zipfile.ZipFile(folder / name, "w") as archive:
-            archive.writestr("archive/data.pkl", pickle.dumps(_Executes(marker(folder)), protocol=2))
+            archive.writestr("archive/data.pkl", pickle.dumps(_ExecutesCode(marker(folder)), protocol=2))
             archive.writestr("archive/byteorder", "little")
             archive.writestr("archive/version", "3\n")
 
@@ -152,19 +155,19 @@ def pickle_in_an_archive(name: str) -> Callable[[Path], None]:
 
 
 def pickle_in_an_exported_program(folder: Path) -> None:
-    """Every pickle inside the `.pt2` makes a folder."""
+    """Replace every pickle inside the `.pt2`."""
     import io
 
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("archive/data.pkl", pickle.dumps(_Executes(marker(folder)), protocol=2))
+        archive.writestr("archive/data.pkl", pickle.dumps(_ExecutesCode(marker(folder)), protocol=2))
         archive.writestr("archive/byteorder", "little")
         archive.writestr("archive/version", "3\n")
     member("model.pt2", ".pt", lambda _old: buffer.getvalue())(folder)
 
 
 def keras_lambda(folder: Path) -> None:
-    """A layer whose code is marshalled in the file."""
+    """Add a layer whose code is marshalled in the file."""
 
     def change(text: bytes) -> bytes:
         tree = json.loads(text)

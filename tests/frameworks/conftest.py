@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.conftest import ROOT, Serve, Served
-from tests.frameworks.asking import PROTOCOLS, Asker, asker
+from tests.conftest import ROOT, Serve, ServerProcess
+from tests.frameworks.clients import PROTOCOLS, InferenceClient, inference_client
 
 Array = npt.NDArray[Any]
 BATCH = 64
 FLAGS = ("--model-control-mode=explicit", f"--backend-config=default-max-batch-size={BATCH}")
-# Frameworks that meet in one process may differ in what they load; they write their formats in separate ones.
+# The versions of libraries that frameworks load may conflict, so separate processes write the
+# formats.
 MADE = (
     ("examples.formats", "onnx", "torchscript", "exported", "openvino"),
     ("examples.formats", "savedmodel", "graphdef", "keras"),
@@ -30,7 +31,7 @@ ENVIRONMENT = {**os.environ, "HF_HUB_OFFLINE": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The repository that the scripts of `examples/` make; nobody changes it."""
+    """The repository that the scripts of `examples/` write; tests do not change it."""
     folder = tmp_path_factory.mktemp("made") / "models"
     for module, *formats in MADE:
         done = subprocess.run(
@@ -42,24 +43,24 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def served(serve: Serve, made: Path) -> Iterator[Served]:
-    """A server with all of `made`; that each is loaded is a test of its own."""
+def served(serve: Serve, made: Path) -> Iterator[ServerProcess]:
+    """A server with all of `made`; a separate test checks that each is loaded."""
     with serve(f"--model-repository={made}", *FLAGS) as running:
         for model in sorted(path.name for path in made.iterdir()):
-            running.ask(f"/v2/repository/models/{model}/load", "{}")
+            running.request(f"/v2/repository/models/{model}/load", "{}")
         yield running
 
 
-def load(served: Served, model: str) -> None:
-    """Load a model; it must come up."""
-    answer = served.ask(f"/v2/repository/models/{model}/load", "{}")
-    assert answer.status == 200, answer.body.decode()
+def load(served: ServerProcess, model: str) -> None:
+    """Load a model; it must succeed."""
+    response = served.request(f"/v2/repository/models/{model}/load", "{}")
+    assert response.status == 200, response.body.decode()
 
 
 @pytest.fixture(params=PROTOCOLS)
-def client(served: Served, request: pytest.FixtureRequest) -> Iterator[Asker]:
-    """A client by each protocol."""
-    with asker(served, request.param) as made:
+def client(served: ServerProcess, request: pytest.FixtureRequest) -> Iterator[InferenceClient]:
+    """A client for each protocol."""
+    with inference_client(served, request.param) as made:
         yield made
 
 
@@ -73,6 +74,6 @@ def images() -> Array:
 
 @pytest.fixture(scope="session")
 def weights(made: Path) -> Mapping[str, Array]:
-    """Of the digits' network."""
+    """The weights of the digits network."""
     with np.load(made.parent / "digits.npz") as stored:
         return dict(stored)

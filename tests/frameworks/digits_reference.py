@@ -1,4 +1,4 @@
-"""The digits' network in numpy: what every format must agree with."""
+"""The digits network in numpy: the reference for every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentence encoder in numpy, straight from the checkpoint: what every format must agree with."""
+"""The sentence encoder in numpy, straight from the checkpoint: the reference for every format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
 def embedding(tokens: list[int], weights: Mapping[str, Array]) -> Array:
-    """Return the vector [384] of one text, of length 1; `tokens` are its numbers with the two special ones."""
+    """Return the vector [384] of one text, of length 1; `tokens` includes the two special ids."""
     words, places, kinds = (
         weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
     )

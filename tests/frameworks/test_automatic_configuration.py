@@ -1,4 +1,4 @@
-"""What the server makes of a model without a `config.pbtxt` equals what one would write by hand."""
+"""The automatic configuration of a model without `config.pbtxt` equals a handwritten one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Serve, Served
+from tests.conftest import Serve, ServerProcess
 from tests.frameworks.conftest import BATCH, FLAGS, load
 
 DIGITS = """
@@ -40,7 +40,7 @@ def _digits(head: str, image: str = "image", scores: str = "scores") -> str:
     return head + DIGITS.format(image=image, scores=scores)
 
 
-# What its user would write for each model that has no file.
+# The handwritten configuration of each model that has no file.
 BY_HAND = {
     "digits_onnx": _digits('backend: "onnxruntime"'),
     "digits_exported": _digits('platform: "torch_aoti"', scores="OUTPUT__0"),
@@ -60,8 +60,8 @@ def test_the_batch_size_by_hand_is_the_servers_default() -> None:
 
 
 @pytest.fixture(scope="module")
-def by_hand(serve: Serve, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The same models, each with its configuration."""
+def by_hand(serve: Serve, made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """The same models, each with a handwritten configuration."""
     folder = tmp_path_factory.mktemp("by-hand")
     for name, text in BY_HAND.items():
         shutil.copytree(made / name, folder / name)
@@ -74,14 +74,18 @@ def by_hand(serve: Serve, made: Path, tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_the_automatic_configuration_equals_that_by_hand(served: Served, by_hand: Served, name: str) -> None:
+def test_the_automatic_configuration_equals_the_handwritten_one(
+    served: ServerProcess, by_hand: ServerProcess, name: str
+) -> None:
     assert config(served, name) == config(by_hand, name)
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_a_model_says_the_same_of_itself_either_way(served: Served, by_hand: Served, name: str) -> None:
-    assert served.ask(f"/v2/models/{name}").json() == by_hand.ask(f"/v2/models/{name}").json()
+def test_metadata_is_the_same_with_either_configuration(
+    served: ServerProcess, by_hand: ServerProcess, name: str
+) -> None:
+    assert served.request(f"/v2/models/{name}").json() == by_hand.request(f"/v2/models/{name}").json()
 
 
-def config(served: Served, name: str) -> Any:
-    return served.ask(f"/v2/models/{name}/config").json()
+def config(served: ServerProcess, name: str) -> Any:
+    return served.request(f"/v2/models/{name}/config").json()

@@ -1,4 +1,4 @@
-"""Bad models beside good ones: each says what is wrong with it, and nobody else notices."""
+"""Bad models next to good ones: each fails with a clear error, and the good ones are not affected."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from tests.conftest import Serve, Served
-from tests.frameworks.asking import asker
+from tests.conftest import Serve, ServerProcess
+from tests.frameworks.bad_model_cases import BAD_MODELS
 from tests.frameworks.bad_models import bare_pickle, marker
+from tests.frameworks.clients import inference_client
 from tests.frameworks.conftest import FLAGS, load
-from tests.frameworks.damages import DAMAGES
 from tests.frameworks.digits_reference import scores
 from tests.frameworks.test_digits import TOLERANCE, TOLERANCES
 
 Array = npt.NDArray[Any]
-# the good models, and how far their answers may be from numpy's
+# the good models, and the tolerance of their outputs against numpy
 GOOD = {f"digits_{form}": TOLERANCES.get(form, TOLERANCE) for form in ("onnx", "exported", "savedmodel", "openvino")}
 
 
 @pytest.fixture(scope="module")
 def repository(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Good models, and every bad one."""
+    """The good models and every bad one."""
     folder = tmp_path_factory.mktemp("bad")
     for name in GOOD:
         shutil.copytree(made / name, folder / name)
-    for name, damage in DAMAGES.items():
+    for name, damage in BAD_MODELS.items():
         shutil.copytree(made / damage.good, folder / name)
         damage.act(folder / name / "1")
         if damage.config:
@@ -42,8 +42,8 @@ def repository(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def beside(serve: Serve, repository: Path) -> Iterator[Served]:
-    """A server that serves the good ones."""
+def good_models_server(serve: Serve, repository: Path) -> Iterator[ServerProcess]:
+    """A server that serves the good models."""
     with serve(f"--model-repository={repository}", *FLAGS) as served:
         for name in GOOD:
             load(served, name)
@@ -51,48 +51,50 @@ def beside(serve: Serve, repository: Path) -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
-def traffic(beside: Served, images: Array, weights: Mapping[str, Array]) -> Iterator[list[str]]:
-    """The good models are asked all the while; what went wrong with them."""
+def traffic(good_models_server: ServerProcess, images: Array, weights: Mapping[str, Array]) -> Iterator[list[str]]:
+    """Continuous requests to the good models; yields the list of failures."""
     right, wrong, stop = scores(images[:5], weights), [], threading.Event()
 
-    def ask() -> None:
-        with asker(beside, "http") as client:
+    def send_requests() -> None:
+        with inference_client(good_models_server, "http") as client:
             while not stop.is_set():
                 for model, distance in GOOD.items():
                     try:
-                        np.testing.assert_allclose(client.ask_one(model, images[:5]), right, atol=distance)
+                        np.testing.assert_allclose(client.infer_single(model, images[:5]), right, atol=distance)
                     except Exception as error:
                         wrong.append(f"{model}: {error}")
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=send_requests)
     thread.start()
     yield wrong
     stop.set()
     thread.join()
 
 
-@pytest.mark.parametrize("name", DAMAGES)
-def test_a_bad_model_is_refused_with_a_clear_text_and_the_good_ones_serve_on(
-    beside: Served, traffic: list[str], name: str
+@pytest.mark.parametrize("name", BAD_MODELS)
+def test_a_bad_model_fails_with_a_clear_error_and_good_models_keep_serving(
+    good_models_server: ServerProcess, traffic: list[str], name: str
 ) -> None:
-    answer = beside.ask(f"/v2/repository/models/{name}/load", "{}")
-    beginning, _, text = answer.json()["error"].partition(" is at UNAVAILABLE state: ")
-    assert answer.status == 400
+    response = good_models_server.request(f"/v2/repository/models/{name}/load", "{}")
+    beginning, _, text = response.json()["error"].partition(" is at UNAVAILABLE state: ")
+    assert response.status == 400
     assert beginning == f"load failed for model '{name}': version 1"
-    for pattern in DAMAGES[name].says:
+    for pattern in BAD_MODELS[name].says:
         assert re.search(pattern, text), text
     assert "Traceback" not in text
-    assert beside.ask(f"/v2/models/{name}/ready").status == 404
-    [entry] = [entry for entry in beside.ask("/v2/repository/index", "{}").json() if entry["name"] == name]
+    assert good_models_server.request(f"/v2/models/{name}/ready").status == 404
+    [entry] = [
+        entry for entry in good_models_server.request("/v2/repository/index", "{}").json() if entry["name"] == name
+    ]
     assert entry["state"] == "UNAVAILABLE"
     for model in GOOD:
-        assert beside.ask(f"/v2/models/{model}/ready").status == 200
+        assert good_models_server.request(f"/v2/models/{model}/ready").status == 200
     assert traffic == []
 
 
-@pytest.mark.parametrize("name", [name for name in DAMAGES if name.startswith(("pickle", "lambda"))])
-def test_the_code_in_a_model_does_not_run(beside: Served, repository: Path, name: str) -> None:
-    assert beside.ask(f"/v2/repository/models/{name}/load", "{}").status == 400
+@pytest.mark.parametrize("name", [name for name in BAD_MODELS if name.startswith(("pickle", "lambda"))])
+def test_the_code_in_a_model_does_not_run(good_models_server: ServerProcess, repository: Path, name: str) -> None:
+    assert good_models_server.request(f"/v2/repository/models/{name}/load", "{}").status == 400
     assert not marker(repository / name / "1").exists()
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of the backends still runs; what it measures here means nothing."""
+"""Smoke test of the backend benchmark; its measurements here mean nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 NAME = "onnxruntime, digits onnx"
 
 
-def test_every_backend_has_work_and_is_compared_with_its_framework() -> None:
+def test_every_backend_has_cases_and_is_compared_with_its_framework() -> None:
     assert {subject.framework for subject in SUBJECTS} == set(OPENERS)
     assert set(OPENERS) == {"onnxruntime", "pytorch", "tensorflow", "openvino", "transformer"}
 

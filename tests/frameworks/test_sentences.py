@@ -1,4 +1,4 @@
-"""Real weights end to end: texts through tokenizer and encoder, beside the checkpoint run directly."""
+"""Real weights end to end: texts through tokenizer and encoder, compared with the checkpoint."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy.typing as npt
 import pytest
 import tokenizers
 
-from examples.sentences.weights import carried, weights
-from tests.frameworks.asking import Asker, texts
+from examples.sentences.weights import package_file, weights
+from tests.frameworks.clients import InferenceClient, texts
 from tests.frameworks.sentences_reference import embedding
 
 Array = npt.NDArray[Any]
 FORMATS = ("onnx", "torch", "openvino", "transformer")
 TOLERANCE = 1e-5
-# OpenVINO computes in BF16 where the processor can, unless the model's parameter `precision` says otherwise.
+# OpenVINO computes in BF16 if the processor can, unless the model's parameter `precision` disables
+# it.
 TOLERANCES = {"openvino": 3e-3}
 LINES = (
     "A cat sits on the mat.",
@@ -34,7 +35,7 @@ def checkpoint() -> Mapping[str, Array]:
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Any:
-    return tokenizers.Tokenizer.from_file(str(carried("tokenizer.json")))
+    return tokenizers.Tokenizer.from_file(str(package_file("tokenizer.json")))
 
 
 @pytest.fixture(scope="session")
@@ -50,28 +51,32 @@ def test_the_checkpoint_finds_the_cat_nearer_to_the_kitten_than_to_the_bank(expe
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_the_similarities_agree_with_the_weights_run_directly(client: Asker, form: str, expected: Array) -> None:
-    answer = client.ask(f"sentences_{form}", {"TEXT": texts(*LINES)})["sentence_embedding"]
-    np.testing.assert_allclose(answer @ answer.T, expected @ expected.T, atol=10 * TOLERANCES.get(form, TOLERANCE))
-    np.testing.assert_allclose(answer, expected, atol=TOLERANCES.get(form, TOLERANCE))
+def test_the_similarities_agree_with_the_weights_run_directly(
+    client: InferenceClient, form: str, expected: Array
+) -> None:
+    response = client.infer(f"sentences_{form}", {"TEXT": texts(*LINES)})["sentence_embedding"]
+    np.testing.assert_allclose(response @ response.T, expected @ expected.T, atol=10 * TOLERANCES.get(form, TOLERANCE))
+    np.testing.assert_allclose(response, expected, atol=TOLERANCES.get(form, TOLERANCE))
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_text_alone_has_the_vector_that_it_has_among_others(client: Asker, form: str, expected: Array) -> None:
+def test_a_text_alone_has_the_vector_that_it_has_among_others(
+    client: InferenceClient, form: str, expected: Array
+) -> None:
     for line, vector in zip(LINES, expected, strict=True):
-        alone = client.ask(f"sentences_{form}", {"TEXT": texts(line)})["sentence_embedding"]
+        alone = client.infer(f"sentences_{form}", {"TEXT": texts(line)})["sentence_embedding"]
         np.testing.assert_allclose(alone, vector[None], atol=TOLERANCES.get(form, TOLERANCE))
 
 
-def test_the_transformer_backend_reads_texts_by_itself(client: Asker, expected: Array) -> None:
-    answer = client.ask("encoder_transformer", {"text_input": texts(*LINES)})["embedding"]
-    np.testing.assert_allclose(answer, expected, atol=TOLERANCE)
+def test_the_transformer_backend_reads_texts_by_itself(client: InferenceClient, expected: Array) -> None:
+    response = client.infer("encoder_transformer", {"text_input": texts(*LINES)})["embedding"]
+    np.testing.assert_allclose(response, expected, atol=TOLERANCE)
 
 
-def test_the_tokenizer_tells_the_numbers_and_pads_to_the_longest(client: Asker, tokenizer: Any) -> None:
-    answer = client.ask("tokenizer", {"TEXT": texts(*LINES)})
+def test_the_tokenizer_returns_ids_and_pads_to_the_longest_text(client: InferenceClient, tokenizer: Any) -> None:
+    response = client.infer("tokenizer", {"TEXT": texts(*LINES)})
     alone = [tokenizer.encode(line).ids for line in LINES]
-    assert answer["attention_mask"].sum(1).tolist() == [len(ids) for ids in alone]
-    assert answer["input_ids"].shape == (len(LINES), max(map(len, alone)))
-    for row, ids in zip(answer["input_ids"], alone, strict=True):
+    assert response["attention_mask"].sum(1).tolist() == [len(ids) for ids in alone]
+    assert response["input_ids"].shape == (len(LINES), max(map(len, alone)))
+    for row, ids in zip(response["input_ids"], alone, strict=True):
         assert row[: len(ids)].tolist() == ids

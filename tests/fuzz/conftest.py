@@ -1,4 +1,4 @@
-"""What every fuzz test needs: a seeded source of chance, a way to damage bytes, and a server that must survive.
+"""Fixtures of the fuzz tests: a seeded random generator, corruption of bytes, and a target server.
 
 The seed is new in every run and printed; TRITONPY_FUZZ_SEED repeats a run.
 """
@@ -33,7 +33,7 @@ def rng() -> random.Random:
 
 @pytest.fixture(scope="module")
 def target(serve: Any, tmp_path_factory: pytest.TempPathFactory, onnx_identity: Any) -> Iterator[Any]:
-    """A server of its own; after all garbage it must serve, have leaked nothing and have logged no surprise."""
+    """A dedicated server; after all garbage it must serve, without leaks or unexpected log lines."""
     repository = ModelRepository(tmp_path_factory.mktemp("fuzz") / "models")
     shutil.copytree(ROOT / "examples" / "models" / "add_sub", repository.path / "add_sub")
     repository.add("texts", versions={1: {"model.onnx": onnx_identity("BYTES", ["batch", 2])}})
@@ -44,9 +44,9 @@ def target(serve: Any, tmp_path_factory: pytest.TempPathFactory, onnx_identity: 
         yield served
         assert_serves(served)
         served.wait(lambda: process.num_fds() <= descriptors + 8, "descriptors are closed again")
-        # the pool of the event loop grows to its own bound, whatever comes
+        # the pool of the event loop grows to its bound in any case
         assert process.num_threads() <= threads + min(32, (os.cpu_count() or 1) + 4) + 2
-        for surprise in ("Traceback", "incident"):
+        for surprise in ("Traceback", "error id"):
             at = served.log.find(surprise)
             assert at < 0, f"TRITONPY_FUZZ_SEED={SEED}: {served.log[max(0, at - 1000) : at + 6000]}"
 
@@ -63,7 +63,7 @@ def assert_serves(served: Any) -> None:
 
 @pytest.fixture(scope="session")
 def damaged(rng: random.Random) -> Callable[[bytes], bytes]:
-    """`damaged(whole)`: `whole` with bytes changed, cut off or put in."""
+    """`damaged(whole)`: `whole` with bytes changed, removed or inserted."""
 
     def damage(whole: bytes) -> bytes:
         data = bytearray(whole)

@@ -1,4 +1,4 @@
-"""Garbage for a live server over gRPC: it answers clearly, forgets it, and serves on."""
+"""Garbage over gRPC: the server returns clear errors, frees its resources and keeps serving."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ METHODS = tuple(
 
 
 def whole_request() -> Any:
-    """Return a ModelInferRequest that nothing is wrong with."""
+    """Return a valid ModelInferRequest."""
     request = service_pb2.ModelInferRequest(model_name="add_sub", raw_input_contents=[bytes(64), bytes(64)])
     for name in ("INPUT0", "INPUT1"):
         request.inputs.add(name=name, datatype="INT32", shape=[1, 16])
@@ -27,7 +27,7 @@ def whole_request() -> Any:
 
 
 def management() -> dict[str, Any]:
-    """Return a message for each call that is told something."""
+    """Return a message for each management call with a request body."""
     load = service_pb2.RepositoryModelLoadRequest(model_name="nowhere")
     load.parameters["config"].string_param = "{}"
     load.parameters["file:1/model.onnx"].bytes_param = b"x"
@@ -58,7 +58,7 @@ MANAGEMENT = management()
 
 
 def grpc_request(rng: random.Random) -> Any:
-    """Return a ModelInferRequest that is wrong in most cases."""
+    """Return a ModelInferRequest that is mostly invalid."""
     request = service_pb2.ModelInferRequest(
         model_name=rng.choice(["add_sub", "add_sub", "texts", "", "no\x00where"]),
         model_version=rng.choice(["", "", "1", "x", "-1", "9" * 30]),
@@ -88,7 +88,7 @@ def grpc_request(rng: random.Random) -> Any:
 def assert_clear_rpc_error(error: grpc.RpcError) -> None:
     assert error.code() not in {grpc.StatusCode.OK, grpc.StatusCode.DEADLINE_EXCEEDED}, error
     assert error.details()
-    assert "incident" not in error.details()
+    assert "error id" not in error.details()
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ def channel(target: Any) -> Iterator[grpc.Channel]:
         yield opened
 
 
-def test_wrong_messages_are_answered_clearly(channel: grpc.Channel, rng: random.Random) -> None:
+def test_invalid_messages_get_clear_errors(channel: grpc.Channel, rng: random.Random) -> None:
     call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer", bytes)
     for _ in range(400):
         try:
@@ -107,7 +107,7 @@ def test_wrong_messages_are_answered_clearly(channel: grpc.Channel, rng: random.
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_bytes_that_are_no_message_are_answered_clearly(
+def test_bytes_that_are_no_message_get_clear_errors(
     channel: grpc.Channel, rng: random.Random, method: str, damaged: Any
 ) -> None:
     call = channel.unary_unary(f"/inference.GRPCInferenceService/{method}", bytes)
@@ -118,7 +118,7 @@ def test_bytes_that_are_no_message_are_answered_clearly(
             assert_clear_rpc_error(error)
 
 
-def test_damaged_messages_of_each_call_are_answered_clearly(channel: grpc.Channel, damaged: Any) -> None:
+def test_corrupted_messages_of_each_call_get_clear_errors(channel: grpc.Channel, damaged: Any) -> None:
     for method, message in MANAGEMENT.items():
         call = channel.unary_unary(f"/inference.GRPCInferenceService/{method}", bytes)
         for _ in range(40):
@@ -128,7 +128,7 @@ def test_damaged_messages_of_each_call_are_answered_clearly(channel: grpc.Channe
                 assert_clear_rpc_error(error)
 
 
-def test_a_message_that_is_cut_off_is_answered_clearly(channel: grpc.Channel) -> None:
+def test_a_truncated_message_gets_a_clear_error(channel: grpc.Channel) -> None:
     whole = whole_request().SerializeToString()
     call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer", bytes)
     assert call(whole, timeout=TIMEOUT_S)
@@ -138,7 +138,7 @@ def test_a_message_that_is_cut_off_is_answered_clearly(channel: grpc.Channel) ->
         assert_clear_rpc_error(refusal.value)
 
 
-def test_a_stream_that_is_no_messages_ends(channel: grpc.Channel, rng: random.Random) -> None:
+def test_a_stream_of_garbage_ends(channel: grpc.Channel, rng: random.Random) -> None:
     call = channel.stream_stream("/inference.GRPCInferenceService/ModelStreamInfer", bytes)
     for _ in range(20):
         sent = [whole_request().SerializeToString(), rng.randbytes(rng.randint(1, 200))]
@@ -148,7 +148,7 @@ def test_a_stream_that_is_no_messages_ends(channel: grpc.Channel, rng: random.Ra
             assert_clear_rpc_error(error)
 
 
-def test_metadata_that_makes_no_sense_is_passed_over(channel: grpc.Channel) -> None:
+def test_unknown_metadata_is_ignored(channel: grpc.Channel) -> None:
     call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer", bytes)
     for metadata in (
         (("triton_grpc_error", "perhaps"),),
@@ -159,17 +159,17 @@ def test_metadata_that_makes_no_sense_is_passed_over(channel: grpc.Channel) -> N
         assert call(whole_request().SerializeToString(), timeout=TIMEOUT_S, metadata=metadata)
 
 
-def test_a_stream_of_wrong_messages_answers_each(channel: grpc.Channel, rng: random.Random) -> None:
+def test_each_invalid_message_of_a_stream_gets_an_error(channel: grpc.Channel, rng: random.Random) -> None:
     call = channel.stream_stream(
         "/inference.GRPCInferenceService/ModelStreamInfer", bytes, service_pb2.ModelStreamInferResponse.FromString
     )
-    answers = list(call((grpc_request(rng).SerializeToString() for _ in range(100)), timeout=TIMEOUT_S))
-    assert len(answers) == 100
-    assert any(answer.error_message for answer in answers)
-    assert not any("incident" in answer.error_message for answer in answers)
+    responses = list(call((grpc_request(rng).SerializeToString() for _ in range(100)), timeout=TIMEOUT_S))
+    assert len(responses) == 100
+    assert any(response.error_message for response in responses)
+    assert not any("error id" in response.error_message for response in responses)
 
 
-def test_calls_that_are_cancelled_are_forgotten(channel: grpc.Channel, rng: random.Random) -> None:
+def test_cancelled_calls_leave_nothing_behind(channel: grpc.Channel, rng: random.Random) -> None:
     call = channel.unary_unary("/inference.GRPCInferenceService/ModelInfer", bytes)
     for _ in range(100):
         call.future(grpc_request(rng).SerializeToString(), timeout=TIMEOUT_S).cancel()

@@ -1,4 +1,4 @@
-"""Garbage for a live server over HTTP: it answers clearly, forgets it, and serves on."""
+"""Garbage over HTTP: the server returns clear errors, frees its resources and keeps serving."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ DEEP = "[" * 10_000 + "]" * 10_000
 
 
 def post(served: Any, body: bytes, path: str = INFER, **headers: str) -> int:
-    """Send a whole request; the answer must be a good one or a clear error. Return its status."""
-    answer = served.ask(path, body, {name.replace("_", "-"): value for name, value in headers.items()})
-    if answer.status != 200:
-        assert_clear(answer.status, answer.body)
-    return int(answer.status)
+    """Send a whole request and return its status; the response must be good or a clear error."""
+    response = served.request(path, body, {name.replace("_", "-"): value for name, value in headers.items()})
+    if response.status != 200:
+        assert_clear(response.status, response.body)
+    return int(response.status)
 
 
 def assert_clear(status: int, body: bytes) -> None:
@@ -43,11 +43,11 @@ def assert_clear(status: int, body: bytes) -> None:
     error = json.loads(body)
     assert list(error) == ["error"], body
     assert error["error"], status
-    assert "incident" not in error["error"], error
+    assert "error id" not in error["error"], error
 
 
 def mutated(rng: random.Random) -> Any:
-    """Return REQUEST with one to three places changed, dropped or doubled."""
+    """Return REQUEST with one to three values changed, removed or duplicated."""
     document = copy.deepcopy(REQUEST)
     for _ in range(rng.randint(1, 3)):
         at: Any = document
@@ -72,18 +72,18 @@ def mutated(rng: random.Random) -> Any:
     return document
 
 
-def test_changed_documents_are_answered_clearly(target: Any, rng: random.Random) -> None:
+def test_changed_documents_get_clear_errors(target: Any, rng: random.Random) -> None:
     statuses = {post(target, json.dumps(mutated(rng)).encode()) for _ in range(400)}
     assert 400 in statuses
 
 
-def test_damaged_bytes_are_answered_clearly(target: Any, rng: random.Random, damaged: Any) -> None:
+def test_corrupted_bytes_get_clear_errors(target: Any, rng: random.Random, damaged: Any) -> None:
     whole = json.dumps(REQUEST).encode()
     for _ in range(300):
         post(target, damaged(whole))
 
 
-def test_damaged_binary_requests_are_answered_clearly(target: Any, rng: random.Random) -> None:
+def test_corrupted_binary_requests_get_clear_errors(target: Any, rng: random.Random) -> None:
     head: dict[str, Any] = {
         "inputs": [
             {"name": name, "datatype": "INT32", "shape": [1, 16], "parameters": {"binary_data_size": 64}}
@@ -100,7 +100,7 @@ def test_damaged_binary_requests_are_answered_clearly(target: Any, rng: random.R
         post(target, text + rng.randbytes(rng.choice([128, 128, 127, 0, 300])), Inference_Header_Content_Length=length)
 
 
-def test_texts_with_wrong_lengths_are_answered_clearly(target: Any, rng: random.Random) -> None:
+def test_strings_with_wrong_lengths_get_clear_errors(target: Any, rng: random.Random) -> None:
     for _ in range(100):
         data = b"".join(
             struct.pack("<I", rng.choice([0, 1, 3, 2**31, 2**32 - 1])) + rng.randbytes(rng.randint(0, 4))
@@ -130,7 +130,7 @@ def test_texts_with_wrong_lengths_are_answered_clearly(target: Any, rng: random.
         '{"inputs": []}', "{}", "null", "1", '"text"', "", "\ufeff{}", "NaN", '{"inputs": [NaN]}', "\x00",
     ],
 )  # fmt: skip
-def test_hostile_documents_are_refused(target: Any, body: str) -> None:
+def test_hostile_documents_are_rejected(target: Any, body: str) -> None:
     for path in (INFER, "/v2/models/texts/infer"):
         assert post(target, body.encode()) >= 400, path
 
@@ -143,7 +143,7 @@ def test_invalid_utf_8_is_refused(target: Any, body: bytes) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "gzip, gzip", ""])
-def test_bodies_that_are_not_compressed_as_said_are_refused(
+def test_bodies_with_a_wrong_content_encoding_are_rejected(
     target: Any, rng: random.Random, encoding: str, damaged: Any
 ) -> None:
     packed = gzip.compress(json.dumps(REQUEST).encode())
@@ -175,7 +175,7 @@ MANAGEMENT = [
 
 
 @pytest.mark.parametrize("path", MANAGEMENT)
-def test_management_calls_take_garbage(target: Any, rng: random.Random, path: str, damaged: Any) -> None:
+def test_management_calls_survive_garbage(target: Any, rng: random.Random, path: str, damaged: Any) -> None:
     bodies = [DEEP, "1", "[]", '{"ready": 3}', '{"parameters": 1}', '{"parameters": {"config": 1}}', '{"parameters": {"config": "{"}}',
               '{"parameters": {"config": "[]"}}', '{"parameters": {"file:1/model.onnx": "A"}}', '{"parameters": {"config": "{}", "file:../../x": "QQ=="}}',
               '{"key": "/../x", "byte_size": 1}', '{"key": "/x", "byte_size": -1, "offset": 18446744073709551616}', '{"raw_handle": {"b64": "?"}, "byte_size": 1}',
@@ -188,14 +188,14 @@ def test_management_calls_take_garbage(target: Any, rng: random.Random, path: st
         post(target, damaged(rng.choice(bodies[2:]).encode()), path)
 
 
-def test_paths_and_methods_that_make_no_sense_are_refused(target: Any) -> None:
+def test_unknown_paths_and_methods_are_rejected(target: Any) -> None:
     paths = ["/", "//", "/v2/models//infer", "/v2/models/%00/infer", "/v2/models/%ff%fe/infer", "/v2/models/a%2fb/infer", "/v2/models/add_sub/versions/99999999999999999999/infer",
              "/v2/models/add_sub/versions/-1/infer", "/v2/models/add_sub/versions/x", "/v2/models/../infer", "/v2/" + "x" * 20_000, "/v2?" + "q" * 5000, "/v2/models/add_sub/infer/"]  # fmt: skip
     for path in paths:
         for body in (None, b"{}"):
-            answer = target.ask(path, body)
-            if answer.status != 200:
-                assert 400 <= answer.status < 600
+            response = target.request(path, body)
+            if response.status != 200:
+                assert 400 <= response.status < 600
     for method in ("PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "HEAD"):
         connection = http.client.HTTPConnection("127.0.0.1", target.ports["http"], timeout=TIMEOUT_S)
         with contextlib.closing(connection):
@@ -203,14 +203,14 @@ def test_paths_and_methods_that_make_no_sense_are_refused(target: Any) -> None:
             assert connection.getresponse().status >= 400, method
 
 
-def test_a_document_that_is_cut_off_is_refused(target: Any) -> None:
+def test_a_truncated_document_is_rejected(target: Any) -> None:
     whole = json.dumps(REQUEST).encode()
     assert post(target, whole) == 200
     for size in range(len(whole)):
         assert post(target, whole[:size]) >= 400
 
 
-def test_binary_data_that_is_cut_off_is_refused(target: Any) -> None:
+def test_truncated_binary_data_is_rejected(target: Any) -> None:
     inputs = [
         {"name": name, "datatype": "INT32", "shape": [1, 16], "parameters": {"binary_data_size": 64}}
         for name in ("INPUT0", "INPUT1")
@@ -224,7 +224,7 @@ def test_binary_data_that_is_cut_off_is_refused(target: Any) -> None:
 
 
 @pytest.mark.parametrize("path", ["/v2", "/v2/models/add_sub", "/v2/models/add_sub/stats", "/v2/health/ready"])
-def test_paths_with_noise_are_answered_clearly(target: Any, rng: random.Random, path: str) -> None:
+def test_random_paths_get_clear_errors(target: Any, rng: random.Random, path: str) -> None:
     for _ in range(60):
         at = rng.randrange(1, len(path) + 1)
         noise = rng.choice(
@@ -249,7 +249,7 @@ def test_bytes_that_are_no_http_close_the_connection(target: Any, rng: random.Ra
         noise = [rng.randbytes(rng.randint(1, 400)), b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01" + rng.randbytes(60)]
         received = target.exchange(rng.choice([damaged(good), *noise]))
         assert received == b"" or received.startswith(b"HTTP/1.1 "), received[:200]
-        assert b"incident" not in received
+        assert b"error id" not in received
 
 
 @pytest.mark.parametrize(
@@ -266,18 +266,18 @@ def test_bytes_that_are_no_http_close_the_connection(target: Any, rng: random.Ra
         raw(b"", "Expect: 100-continue", "Content-Length: 10"),
     ],
 )
-def test_half_and_wrong_messages_end_with_the_connection(target: Any, sent: bytes) -> None:
+def test_incomplete_and_invalid_messages_end_with_the_connection(target: Any, sent: bytes) -> None:
     received = target.exchange(sent)
     assert b" 200 " not in received.partition(b"\r\n")[0]
 
 
-def test_clients_that_leave_at_once_are_forgotten(target: Any, rng: random.Random) -> None:
+def test_clients_that_disconnect_immediately_leave_nothing_behind(target: Any, rng: random.Random) -> None:
     whole = raw(json.dumps(REQUEST).encode(), f"Content-Length: {len(json.dumps(REQUEST))}")
     for _ in range(100):
         connection = socket.create_connection(("127.0.0.1", target.ports["http"]), TIMEOUT_S)
         connection.setsockopt(
             socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-        )  # a reset instead of a goodbye
+        )  # a reset instead of an orderly close
         connection.sendall(whole[: rng.randint(0, len(whole))])
         connection.close()
 
@@ -285,17 +285,19 @@ def test_clients_that_leave_at_once_are_forgotten(target: Any, rng: random.Rando
 def test_chunked_bodies_are_read(target: Any) -> None:
     text = json.dumps(REQUEST).encode()
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(text[at : at + 7]), text[at : at + 7]) for at in range(0, len(text), 7))
-    answer = target.exchange(raw(chunks + b"0\r\n\r\n", "Transfer-Encoding: chunked", "Connection: close"), last=False)
-    assert answer.startswith(b"HTTP/1.1 200")
-    assert b'"OUTPUT0"' in answer
+    response = target.exchange(
+        raw(chunks + b"0\r\n\r\n", "Transfer-Encoding: chunked", "Connection: close"), last=False
+    )
+    assert response.startswith(b"HTTP/1.1 200")
+    assert b'"OUTPUT0"' in response
 
 
 def test_pipelined_requests_are_answered_in_order(target: Any) -> None:
     text = json.dumps(REQUEST).encode()
     good, bad = raw(text, f"Content-Length: {len(text)}"), raw(b"{", "Content-Length: 1")
     closing = raw(b"{", "Content-Length: 1", "Connection: close")
-    answer = target.exchange(good + bad + good + good + closing, last=False)
-    assert [answer[at + 9 : at + 12] for at in range(len(answer)) if answer.startswith(b"HTTP/1.1 ", at)] == [
+    response = target.exchange(good + bad + good + good + closing, last=False)
+    assert [response[at + 9 : at + 12] for at in range(len(response)) if response.startswith(b"HTTP/1.1 ", at)] == [
         b"200",
         b"500",
         b"200",
@@ -304,7 +306,7 @@ def test_pipelined_requests_are_answered_in_order(target: Any) -> None:
     ]
 
 
-def test_pipelined_requests_of_a_client_that_leaves_are_forgotten(target: Any) -> None:
+def test_pipelined_requests_of_a_disconnected_client_leave_nothing_behind(target: Any) -> None:
     text = json.dumps(REQUEST).encode()
     for _ in range(20):
         target.exchange(raw(text, f"Content-Length: {len(text)}") * 10)

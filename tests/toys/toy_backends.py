@@ -1,4 +1,4 @@
-"""Backends of another distribution, as the tests see them: one that waits, one that raises, one that answers many times."""
+"""Backends of another distribution for tests: one waits, one raises, one sends many responses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tritonpy import Backend, InferResponse, Tensor, Unavailable, hookimpl
 
 
 class GateBackend(Backend):
-    """Answers IN as OUT once the file that the parameter `gate` names exists; says in `<gate>.entered` that it began."""
+    """Returns IN as OUT once the file of the parameter `gate` exists.
+
+    `<gate>.entered` marks the start of the execution.
+    """
 
     def infer(self, inputs):
         gate = Path(self.model.parameters["gate"])
@@ -23,7 +26,7 @@ class GateBackend(Backend):
 
 
 class RaisingBackend(Backend):
-    """Fails each batch that holds a negative number, with a text of its own; counts how often it ran."""
+    """Fails each batch that holds a negative number with its own text; counts its executions."""
 
     def infer(self, inputs):
         values = inputs["IN"]
@@ -43,7 +46,7 @@ class BrokenBackend(Backend):
 
 
 class RepeatBackend(Backend):
-    """Decoupled: answers IN as often as IN says, then says that it was the last."""
+    """Decoupled: returns IN as often as the value of IN, then the final flag."""
 
     def execute(self, batch):
         for request in batch.requests:
@@ -58,7 +61,7 @@ class RepeatBackend(Backend):
 
 
 class TogetherBackend(Backend):
-    """SUM is the sum of the inputs that are there, SEEN their names and how many rows ran together."""
+    """SUM is the sum of the present inputs; SEEN is their names and the rows in the batch."""
 
     def infer(self, inputs):
         total = sum(inputs.values())

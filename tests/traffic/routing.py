@@ -1,4 +1,4 @@
-"""Models of which one version is as it should be, and what tests do with routes to them."""
+"""Models with one good version, and helpers for routes to them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import tritonclient.grpc
 import tritonclient.http
 import tritonclient.utils
 
-from tests.conftest import TIMEOUT_S, Models, Served
+from tests.conftest import TIMEOUT_S, Models, ServerProcess
 
 CODE = """
 import time
@@ -24,9 +24,9 @@ class TritonPythonModel:
         self.version = int(args["model_version"])
 
     def execute(self, requests):
-        return [self.answer(request.inputs()[0].as_numpy()) for request in requests]
+        return [self.respond(request.inputs()[0].as_numpy()) for request in requests]
 
-    def answer(self, given):
+    def respond(self, given):
         if self.version == 2:
             return pb_utils.InferenceResponse([], error=pb_utils.TritonError("this version is bad"))
         if self.version == 3:
@@ -82,7 +82,7 @@ ONE = {"model": "work", "version": 1}
 LIMIT = 0.02
 ANSWERED_BY = ("model_name", "model_version")
 
-Ask = Callable[..., Any]
+Infer = Callable[..., Any]
 
 
 def write(models: Models) -> None:
@@ -104,34 +104,34 @@ def config(models: Models, more: str = "") -> str:
 
 
 def operate(
-    served: Served, method: str, path: str, body: object = None, headers: Mapping[str, str] = {}
+    served: ServerProcess, method: str, path: str, body: object = None, headers: Mapping[str, str] = {}
 ) -> tuple[int, Any]:
     connection = http.client.HTTPConnection("127.0.0.1", served.ports["http"], timeout=TIMEOUT_S)
     try:
         connection.request(
             method, f"/v2/traffic/routes{path}", None if body is None else json.dumps(body), dict(headers)
         )
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read())
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
     finally:
         connection.close()
 
 
-def put(served: Served, name: str, **route: object) -> Any:
-    status, told = operate(served, "PUT", f"/{name}", {"targets": [ONE], **route})
-    assert status == 200, told
-    return told
+def put(served: ServerProcess, name: str, **route: object) -> Any:
+    status, created = operate(served, "PUT", f"/{name}", {"targets": [ONE], **route})
+    assert status == 200, created
+    return created
 
 
-def told(served: Served, name: str) -> Any:
+def route_status(served: ServerProcess, name: str) -> Any:
     status, found = operate(served, "GET", f"/{name}")
     assert status == 200, found
     return found
 
 
-def failed(ask: Ask, route: str) -> bool:
+def failed(infer_route: Infer, route: str) -> bool:
     try:
-        ask(route)
+        infer_route(route)
     except tritonclient.utils.InferenceServerException as error:
         return "this version is bad" in str(error)
     return False

@@ -1,4 +1,4 @@
-"""What the page of the traffic plugin says is what happens: its commands, at a server that they set up."""
+"""The page of the traffic plugin: its commands work on a server that they set up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 
 
 def run(commands: str, folder: Path, port: int) -> list[Any]:
-    """Run a block; return each line that it prints as JSON."""
+    """Run a block; return each line of its output as JSON."""
     commands = commands.replace("localhost:8000", f"127.0.0.1:{port}").replace("curl -s", "curl -s -w '\\n'")
     done = subprocess.run(
         ["bash", "-ec", commands], cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=True
@@ -46,7 +46,7 @@ def test_a_canary_goes_from_start_to_promotion(serve: Serve, tmp_path: Path) -> 
         assert sum(target["failures"] for target in promoted["statistics"]["targets"]) == 0
         assert sum(target["requests"] for target in promoted["statistics"]["targets"]) == 1100
         too_late = run(end, tmp_path, port)
-        assert [answer["error"] for answer in too_late] == ["route 'digits' has no canary on its way"] * 2
+        assert [response["error"] for response in too_late] == ["route 'digits' has no live canary"] * 2
         run(
             start.replace('"version": 2', '"version": 1').replace('"version": 1}]', '"version": 2}]', 1), tmp_path, port
         )

@@ -1,4 +1,4 @@
-"""Routes as clients see them: what they pass on, and what becomes of them."""
+"""Routes from a client's view: forwarded requests, metadata and management."""
 
 from __future__ import annotations
 
@@ -14,50 +14,52 @@ import tritonclient.http
 import tritonclient.utils
 import tritonclient.utils.shared_memory as shm
 
-from tests.conftest import TIMEOUT_S, Models, Serve, Served
+from tests.conftest import TIMEOUT_S, Models, Serve, ServerProcess
 from tests.traffic.routing import (
     ONE,
-    Ask,
+    Infer,
     canary,
     config,
     name_of,
     operate,
     put,
-    told,
+    route_status,
     write,
 )
 
 
-def test_targets_that_do_not_serve_are_skipped_and_said(routed: Served, protocol: Any, asking: Ask) -> None:
+def test_unavailable_targets_are_skipped_and_reported(routed: ServerProcess, protocol: Any, infer_route: Infer) -> None:
     name = name_of(protocol, "gone")
     warned = put(routed, name, targets=[{"model": "nobody", "weight": 9}, ONE])["warnings"]
-    assert warned == ["target 'nobody' does not serve now: Request for unknown model: 'nobody' is not found"]
-    assert {asking(name) for _ in range(10)} == {(1.0, "1")}
-    assert routed.log.count(f"route {name}: target nobody is skipped") == 1
+    assert warned == ["target 'nobody' is not ready: Request for unknown model: 'nobody' is not found"]
+    assert {infer_route(name) for _ in range(10)} == {(1.0, "1")}
+    assert routed.log.count(f"route {name}: skipping target nobody") == 1
     put(routed, name, targets=[{"model": "nobody"}])
     with pytest.raises(
         tritonclient.utils.InferenceServerException, match=f"Request for unknown model: '{name}' is not found"
     ):
-        asking(name)
+        infer_route(name)
 
 
-def test_a_route_may_have_the_name_of_a_model_whose_versions_are_still_asked_for(
-    routed: Served, protocol: Any, asking: Ask
+def test_a_route_may_shadow_a_model_name_while_explicit_versions_stay_reachable(
+    routed: ServerProcess, protocol: Any, infer_route: Infer
 ) -> None:
-    assert asking("work")[1] == "5"
+    assert infer_route("work")[1] == "5"
     put(routed, "work", targets=[ONE])
     try:
-        assert asking("work")[1] == "1"
-        assert asking("work", model_version="4") == (2.0, "4")
+        assert infer_route("work")[1] == "1"
+        assert infer_route("work", model_version="4") == (2.0, "4")
     finally:
         assert operate(routed, "DELETE", "/work") == (200, {})
-    assert asking("work")[1] == "5"
+    assert infer_route("work")[1] == "5"
 
 
-def test_questions_about_a_route_are_answered_as_of_its_primary(routed: Served, protocol: Any, asking: Ask) -> None:
+def test_metadata_of_a_route_is_that_of_its_primary_target(
+    routed: ServerProcess, protocol: Any, infer_route: Infer
+) -> None:
     name = name_of(protocol, "questions")
     put(routed, name)
-    asking(name)
+    infer_route(name)
     address = routed.http if protocol is tritonclient.http else routed.grpc
     more = {} if protocol is tritonclient.http else {"as_json": True}
     with protocol.InferenceServerClient(address) as client:
@@ -71,26 +73,26 @@ def test_questions_about_a_route_are_answered_as_of_its_primary(routed: Served, 
         assert int(counted["inference_count"]) > 0
 
 
-def test_decoupled_answers_stream_through_a_route(routed: Served) -> None:
+def test_decoupled_responses_stream_through_a_route(routed: ServerProcess) -> None:
     put(routed, "stream", targets=[{"model": "streams"}])
-    answers: queue.Queue[Any] = queue.Queue()
+    responses: queue.Queue[Any] = queue.Queue()
     given = tritonclient.grpc.InferInput("IN", [1], "FP32")
     given.set_data_from_numpy(np.array([3], np.float32))
     with tritonclient.grpc.InferenceServerClient(routed.grpc) as client:
-        client.start_stream(lambda result, error: answers.put((result, error)))
+        client.start_stream(lambda result, error: responses.put((result, error)))
         client.async_stream_infer("stream", [given], enable_empty_final_response=True)
-        results = [answers.get(timeout=TIMEOUT_S) for _ in range(4)]
+        results = [responses.get(timeout=TIMEOUT_S) for _ in range(4)]
         client.stop_stream()
         assert [error for _, error in results] == [None] * 4
         assert [result.get_response().model_name for result, _ in results] == ["stream"] * 4
         with pytest.raises(tritonclient.utils.InferenceServerException, match="decoupled transaction policy"):
             client.infer("stream", [given])
-    generated = routed.ask("/v2/models/stream/generate_stream", '{"IN": [2]}')
+    generated = routed.request("/v2/models/stream/generate_stream", '{"IN": [2]}')
     assert generated.status == 200
     assert generated.body.count(b'"model_name":"stream"') == 2
 
 
-def test_regions_of_shared_memory_are_used_through_a_route(routed: Served, protocol: Any) -> None:
+def test_regions_of_shared_memory_are_used_through_a_route(routed: ServerProcess, protocol: Any) -> None:
     name = name_of(protocol, "regions")
     put(routed, name, shadow={"model": "work", "version": 5})
     address = routed.http if protocol is tritonclient.http else routed.grpc
@@ -107,21 +109,21 @@ def test_regions_of_shared_memory_are_used_through_a_route(routed: Served, proto
         assert shm.get_contents_as_numpy(region, np.float32, [2]).tolist() == [7, 7]
     finally:
         shm.destroy_shared_memory_region(region)
-    assert told(routed, name)["statistics"]["shadow"]["copies"]["uncompared"] == 1
+    assert route_status(routed, name)["statistics"]["shadow"]["copies"]["uncompared"] == 1
 
 
-def test_mistakes_are_told_all_at_once_and_old_revisions_are_refused(routed: Served) -> None:
+def test_all_mistakes_are_reported_together_and_old_revisions_are_rejected(routed: ServerProcess) -> None:
     wrong = {"targets": [{"version": 0}], "shadow": {"model": "m", "share": 2}, "nothing": 1}
-    status, answer = operate(routed, "PUT", "/wrong", wrong)
+    status, response = operate(routed, "PUT", "/wrong", wrong)
     assert status == 400
-    assert answer["error"].startswith("the route has 4 problems:")
-    status, answer = operate(routed, "PUT", "/wrong", {"targets": [ONE, ONE], "sticky": {"header": "x-other"}})
-    assert (status, answer["error"].count("\n")) == (400, 2)
-    assert "name it under routers.traffic.sticky_headers" in answer["error"]
+    assert response["error"].startswith("the route has 4 problems:")
+    status, response = operate(routed, "PUT", "/wrong", {"targets": [ONE, ONE], "sticky": {"header": "x-other"}})
+    assert (status, response["error"].count("\n")) == (400, 2)
+    assert "add it to routers.traffic.sticky_headers" in response["error"]
     revision = put(routed, "versioned")["revision"]
     for method, path, body in (("PUT", "", {"targets": [ONE]}), ("DELETE", "", None), ("POST", "/promote", None)):
-        status, answer = operate(routed, method, f"/versioned{path}", body, {"If-Match": f'"{revision - 1}"'})
-        assert (status, answer["error"]) == (
+        status, response = operate(routed, method, f"/versioned{path}", body, {"If-Match": f'"{revision - 1}"'})
+        assert (status, response["error"]) == (
             412,
             f"route 'versioned' is at revision {revision}, not at {revision - 1}: read it again",
         )
@@ -130,7 +132,7 @@ def test_mistakes_are_told_all_at_once_and_old_revisions_are_refused(routed: Ser
     assert operate(routed, "POST", "/versioned/promote")[0] == 404
 
 
-def test_routes_and_what_became_of_their_canaries_survive_a_restart(serve: Serve, tmp_path: Path) -> None:
+def test_routes_and_canary_states_survive_a_restart(serve: Serve, tmp_path: Path) -> None:
     models = Models(tmp_path / "models")
     write(models)
     more = (
@@ -144,7 +146,7 @@ def test_routes_and_what_became_of_their_canaries_survive_a_restart(serve: Serve
         assert operate(served, "POST", "/made/rollback")[0] == 200
         before = {each["name"]: each for each in operate(served, "GET", "")[1]["routes"]}
         served.process.kill()
-        served.until_ended()
+        served.wait_until_exit()
     with serve(config(models, more)) as served:
         after = {each["name"]: each for each in operate(served, "GET", "")[1]["routes"]}
         assert after.keys() == before.keys() == {"made", "rising", "configured"}
@@ -152,33 +154,33 @@ def test_routes_and_what_became_of_their_canaries_survive_a_restart(serve: Serve
             assert found["route"] == before[name]["route"]
             assert found["revision"] > before[name]["revision"]
         assert after["made"]["canary"]["state"] == "rolled back"
-        assert after["made"]["canary"]["reason"] == "asked for"
+        assert after["made"]["canary"]["reason"] == "requested"
         assert after["rising"]["canary"]["state"] == "running"
     changed = more.replace("version: 4", "version: 3")
-    with serve(config(models, changed)) as served:  # what server.yaml says anew holds
-        assert told(served, "left")["route"]["targets"] == [{"model": "work", "version": 3, "weight": 1.0}]
+    with serve(config(models, changed)) as served:  # the changed route of server.yaml applies
+        assert route_status(served, "left")["route"]["targets"] == [{"model": "work", "version": 3, "weight": 1.0}]
     (tmp_path / "routes.json").write_text("{")
     with serve(config(models), until=None) as served:
-        assert served.until_ended() == 1
-        assert "routes.json cannot be read" in served.log
+        assert served.wait_until_exit() == 1
+        assert "cannot read routes of" in served.log
 
 
-def test_a_trace_tells_the_model_that_answered(serve: Serve, tmp_path: Path) -> None:
+def test_a_trace_names_the_target_model(serve: Serve, tmp_path: Path) -> None:
     models = Models(tmp_path / "models")
     write(models)
     routes = ", routes: {traced: {targets: [{model: work, version: 4}]}}"
     settings = ("triton", f"file={tmp_path / 'traces.json'}"), ("level=TIMESTAMPS",), ("rate=1",)
     with serve(config(models, routes), *(f"--trace-config={','.join(each)}" for each in settings)) as served:
         body = json.dumps({"inputs": [{"name": "IN", "datatype": "FP32", "shape": [1], "data": [1]}]})
-        assert served.ask("/v2/models/traced/infer", body).json()["model_name"] == "traced"
+        assert served.request("/v2/models/traced/infer", body).json()["model_name"] == "traced"
         served.process.terminate()
-        served.until_ended()
+        served.wait_until_exit()
     (file,) = tmp_path.glob("traces.json*")
     traces = json.loads(file.read_text())
     assert {(each["model_name"], each["model_version"]) for each in traces if "model_name" in each} == {("work", 4)}
 
 
-def test_frontends_in_processes_of_their_own_know_the_routes(serve: Serve, tmp_path: Path) -> None:
+def test_frontend_processes_serve_routes(serve: Serve, tmp_path: Path) -> None:
     models = Models(tmp_path / "models")
     write(models)
     with serve(config(models), "--frontend-processes=2") as served:
@@ -190,5 +192,5 @@ def test_frontends_in_processes_of_their_own_know_the_routes(serve: Serve, tmp_p
                 for _ in range(20):
                     result = client.infer("made", [given])
                     assert result.as_numpy("OUT").tolist() == [2]
-        (counted,) = told(served, "made")["statistics"]["targets"]
+        (counted,) = route_status(served, "made")["statistics"]["targets"]
         assert (counted["requests"], counted["failures"]) == (40, 0)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.access.credentials import LONGEST, bearer_token, joined_headers
+from tritonpy.access.credentials import MAX_CREDENTIAL_LENGTH, bearer_token, joined_headers
 
 
 @pytest.mark.parametrize(
@@ -14,9 +14,9 @@ from tritonpy.access.credentials import LONGEST, bearer_token, joined_headers
         ("Bearer ", None),
         ("Basic abc", None),
         ("", None),
-        ("Bearer a, Bearer b", "a, Bearer b"),  # two of them are one token that nobody has
-        ("Bearer " + "a" * LONGEST, "a" * LONGEST),
-        ("Bearer " + "a" * (LONGEST + 1), None),
+        ("Bearer a, Bearer b", "a, Bearer b"),  # two headers become one invalid token
+        ("Bearer " + "a" * MAX_CREDENTIAL_LENGTH, "a" * MAX_CREDENTIAL_LENGTH),
+        ("Bearer " + "a" * (MAX_CREDENTIAL_LENGTH + 1), None),
     ],
 )
 def test_the_bearer_s_token(value, token):

@@ -31,17 +31,17 @@ def test_each_reason_and_verb_has_its_counter():
     assert world.count(FORBIDDEN, Verb.INFER) == 0
 
 
-def test_the_log_says_who_asked_for_what(caplog):
+def test_the_log_names_principal_verb_and_model(caplog):
     denials = World().denials
     denials.note(FORBIDDEN, Verb.MANAGE, "digits", "anna")
     denials.note(UNAUTHENTICATED, Verb.READ, "")
     assert [record.getMessage() for record in caplog.records] == [
-        "denied: 'anna' asked to manage model 'digits'",
-        "denied: an unknown caller asked to read the server",
+        "denied: 'anna' may not manage model 'digits'",
+        "denied: an unknown principal may not read the server",
     ]
 
 
-def test_whoever_is_refused_cannot_fill_the_log(caplog):
+def test_refused_clients_cannot_flood_the_log(caplog):
     world = World()
     for _ in range(1000):
         world.denials.note(UNAUTHENTICATED, Verb.INFER, "m" * 10_000)
@@ -51,10 +51,10 @@ def test_whoever_is_refused_cannot_fill_the_log(caplog):
     world.denials.note(UNAUTHENTICATED, Verb.INFER, "m")
     world.denials.note(UNAUTHENTICATED, Verb.INFER, "m")
     assert len(caplog.records) == 11
-    assert "990 such lines before it are left out" in caplog.records[-1].getMessage()
+    assert "990 similar lines suppressed" in caplog.records[-1].getMessage()
     assert world.count(UNAUTHENTICATED, Verb.INFER) == 1002
 
 
-def test_of_an_authenticator_that_raised_only_the_type_is_told(caplog):
+def test_only_the_type_of_an_authenticator_s_error_is_logged(caplog):
     World().denials.failed("own", RuntimeError("the key was tpy_secret"))
-    assert caplog.records[0].getMessage() == "authenticator 'own' failed, its answer counts as no: RuntimeError"
+    assert caplog.records[0].getMessage() == "authenticator 'own' failed, access is denied: RuntimeError"

@@ -19,7 +19,8 @@ SECRET = Restriction((ApiCategory.HEALTH, ApiCategory.METADATA), "Admin-Key", "s
         ([("ADMIN-KEY", "secret")], None),
         ([("admin-key", "Secret")], "Admin-Key"),
         ([("admin-key", "")], "Admin-Key"),
-        ([("admin-key", "secret"), ("admin-key", "other")], None),  # as in Triton the first counts
+        # the first value counts, as in Triton
+        ([("admin-key", "secret"), ("admin-key", "other")], None),
         ([("admin-key", "other"), ("admin-key", "secret")], "Admin-Key"),
         ([("admin-key", "secret, secret")], "Admin-Key"),
         ([("admin-key", "\udcff")], "Admin-Key"),
@@ -64,6 +65,6 @@ def test_a_category_is_restricted_once():
         {"apis": ["health"], "key": "k", "value": ""},
     ],
 )
-def test_half_a_restriction_is_an_error(raw):
+def test_an_incomplete_restriction_is_an_error(raw):
     with pytest.raises(InvalidServerConfig):
         decode_options(Restriction, raw, "restricted_apis[0]")

@@ -15,7 +15,7 @@ from tritonpy.access.rights import Rights
         (["digits*"], "digits2", True),
         (["a", "b*"], "bee", True),
         (["?"], "é", True),
-        (["café"], "cafe\u0301", False),  # the same to the eye, another model
+        (["café"], "cafe\u0301", False),  # looks the same but is another name
         (["*"], "", True),
         (["digits*"], "", False),
         (["*"], "a\nb", True),

@@ -6,7 +6,7 @@ from tritonpy.api.engine import Duration, GpuShare, InferStatistics, ModelGauges
 from tritonpy.custom_metrics import HistogramSnapshot
 
 
-def test_gauges_survive_the_way_to_another_process() -> None:
+def test_gauges_can_be_sent_to_another_process() -> None:
     histogram = HistogramSnapshot([100.0, 500.0], [1, 2], 3, 905)
     summary = SummarySnapshot(3, 600, [(0.5, 200.0), (0.999, None)])
     times = InferStatistics(*(Duration(1, 2) for _ in range(8)))
@@ -16,6 +16,6 @@ def test_gauges_survive_the_way_to_another_process() -> None:
     assert msgspec.convert(msgspec.json.decode(sent), ModelGauges) == gauges
 
 
-def test_gauges_without_distributions_have_none() -> None:
+def test_gauges_without_distributions_are_empty() -> None:
     gauges = ModelGauges({}, 0, 0.0, 0, {})
     assert (gauges.first_response, gauges.summaries, gauges.shares) == (None, {}, [])

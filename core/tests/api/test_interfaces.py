@@ -1,4 +1,4 @@
-"""What holds for every kind of plugin's class."""
+"""Rules for all interfaces of the plugin API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REQUIRED = {
     "Cache": {"lookup"},
     "Command": {"run"},
     "Frontend": {"start"},
-    "Observer": {"answered"},
+    "Observer": {"responded"},
     "RateLimiter": {"acquire"},
     "RepoAgent": {"act"},
     "Repository": {"scan"},
@@ -41,32 +41,32 @@ def test_a_configured_interface_has_options(name: str) -> None:
     assert issubclass(getattr(tritonpy, name).Options, Options)
 
 
-def test_a_repository_without_local_folders_must_say_how_it_makes_them() -> None:
-    class Far(tritonpy.Repository):
+def test_a_repository_without_local_folders_must_define_localize() -> None:
+    class RemoteRepository(tritonpy.Repository):
         def scan(self) -> dict[str, tritonpy.ModelListing]:
             return {}
 
-    repository = Far(tritonpy.NoOptions(), tritonpy.RepositoryContext("far://", Path()))
+    repository = RemoteRepository(tritonpy.NoOptions(), tritonpy.RepositoryContext("remote://", Path()))
     near = tritonpy.ModelListing("m", "1", {}, Path("/models/m"))
     assert repository.localize(near) == Path("/models/m")
-    with pytest.raises(NotImplementedError, match="Far must define localize"):
+    with pytest.raises(NotImplementedError, match="RemoteRepository must define localize"):
         repository.localize(tritonpy.ModelListing("m", "1", {}))
 
 
-def test_who_is_known_may_do_everything_unless_the_authenticator_says_otherwise() -> None:
+def test_by_default_every_principal_may_do_everything() -> None:
     class Open(tritonpy.Authenticator):
         def authenticate(self, headers: object) -> tritonpy.Principal:
-            return tritonpy.Principal("anybody")
+            return tritonpy.Principal("client")
 
-    gate = Open(tritonpy.NoOptions())
-    assert all(gate.allows(gate.authenticate({}), verb, "m") for verb in tritonpy.Verb)
+    authenticator = Open(tritonpy.NoOptions())
+    assert all(authenticator.allows(authenticator.authenticate({}), verb, "m") for verb in tritonpy.Verb)
 
 
-def test_without_a_limiter_everybody_runs() -> None:
+def test_the_no_rate_limiter_grants_everything() -> None:
     limiter = tritonpy.NoRateLimiter()
     limiter.register("m_0_0#1", 0, None)
     for _ in range(2):
-        assert limiter.acquire("m_0_0#1", lambda: pytest.fail("nobody waits"))
+        assert limiter.acquire("m_0_0#1", lambda: pytest.fail("no instance waits"))
     limiter.release("m_0_0#1")
     limiter.unregister("m_0_0#1")
 

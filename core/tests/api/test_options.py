@@ -23,7 +23,7 @@ def test_an_unknown_key_is_named_with_its_path() -> None:
         decode_options(NoOptions, {"anything": 5}, "toys.toy")
 
 
-def test_options_never_change() -> None:
+def test_options_are_immutable() -> None:
     with pytest.raises(AttributeError):
         Toy().max_size = 2  # type: ignore[misc]
     assert msgspec.structs.fields(NoOptions) == ()

@@ -4,37 +4,37 @@ import pytest
 
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.errors import Internal
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest
 
 
 class OnlyEnqueue(Scheduler):
     def enqueue(self, request: InferRequest) -> None:
-        """Take it and forget it."""
+        """Do nothing."""
 
 
-def test_a_scheduler_needs_no_more_than_enqueue_as_long_as_it_has_no_instances() -> None:
+def test_a_scheduler_without_instances_needs_only_enqueue() -> None:
     scheduler = OnlyEnqueue(None)
-    request = InferRequest("m", {}, Witness().sink)
+    request = InferRequest("m", {}, RecordingSink().sink)
     scheduler.enqueue(request)
     scheduler.cancel(request)
     scheduler.released(request, reschedule=False)
     scheduler.instances_changed([])
     scheduler.stop()
     assert (scheduler.expire(0), scheduler.pending()) == (None, ())
-    assert not request.answered
+    assert not request.finished
 
 
 @pytest.mark.parametrize("method", ["ready", "take"])
-def test_one_with_instances_is_told_what_it_lacks(method: str) -> None:
+def test_a_scheduler_with_instances_must_define_ready_and_take(method: str) -> None:
     with pytest.raises(NotImplementedError, match=f"OnlyEnqueue must define {method}"):
         getattr(OnlyEnqueue(None), method)(0, 0)
 
 
-def test_handing_back_is_refused_unless_the_scheduler_knows_it() -> None:
-    witness = Witness()
-    request = InferRequest("m", {}, witness.sink)
+def test_rescheduling_fails_unless_the_scheduler_supports_it() -> None:
+    recorder = RecordingSink()
+    request = InferRequest("m", {}, recorder.sink)
     OnlyEnqueue(None).released(request, reschedule=True)
-    (answer,) = witness.answers(request)
+    (answer,) = recorder.responses(request)
     assert isinstance(answer.error, Internal)
     assert answer.error.message.startswith("Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE")

@@ -14,7 +14,7 @@ def configured(raw=None, **given):
     return decode_server_config(overlay(raw, read_flags(TRITON_FLAGS, flags), Origins())).devices
 
 
-def test_each_gpu_has_a_flag_of_its_own_and_the_last_one_counts():
+def test_settings_are_per_gpu_and_the_last_use_counts():
     devices = configured(
         {"devices": {"cuda_memory_pool_byte_size": {"0": 1, "3": 7}}},
         cuda_memory_pool_byte_size=["0:1024", "1:2048", "0:4096"],
@@ -35,7 +35,7 @@ def test_a_value_without_a_gpu_is_refused_in_triton_s_words():
 
 
 @pytest.mark.parametrize("text", ["a:1", "0:much", ":1", "0:"])
-def test_both_are_numbers(text):
+def test_gpu_and_value_must_be_numbers(text):
     with pytest.raises(BadFlags, match=r'Bad option: "--cuda-memory-pool-byte-size"\.\nInvalid option value\. Got '):
         configured(cuda_memory_pool_byte_size=[text])
 

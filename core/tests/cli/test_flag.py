@@ -50,7 +50,7 @@ def test_texts_become_values(parse, text, value):
 
 
 @pytest.mark.parametrize(
-    ("parse", "text", "said"),
+    ("parse", "text", "expected"),
     [
         (boolean, "maybe", "invalid value for bool option: maybe"),
         (integer, "abc", "Invalid option value. Got abc"),
@@ -66,12 +66,12 @@ def test_texts_become_values(parse, text, value):
         (setting("cache-config", "cache", required=True), "a=b", "No cache specified. --cache-config option format is"),
     ],
 )
-def test_bad_texts_are_refused_in_tritons_words(parse, text, said):
+def test_bad_texts_are_refused_in_tritons_words(parse, text, expected):
     with pytest.raises(ValueError) as caught:
         parse(text)
-    assert said in str(caught.value)
+    assert expected in str(caught.value)
 
 
-def test_a_flag_says_what_becomes_of_it():
+def test_a_flag_describes_its_status():
     assert Flag("a", "G", integer, "Help.", path="b.c").meaning() == "implemented: b.c"
     assert Flag("a", "G", integer, "Help.", Status.REFUSED, note="do x").meaning() == "refused: do x"

@@ -19,14 +19,14 @@ def test_a_resource_of_every_device_and_of_one():
     assert config.rate_limit.resources == {"R1": 4, "a.b:1": 2}
 
 
-def test_of_a_resource_that_is_given_twice_the_smaller_count_holds_as_in_triton():
+def test_a_repeated_resource_has_its_smallest_count_as_in_triton():
     given = ["R1:4", "R2:1", "R1:2", "R1:3", "R1:9:0"]
     config = configured(rate_limit=["execution_count"], rate_limit_resource=given)
     assert config.rate_limit.resources == {"R1": 2, "R2": 1, "R1:0": 9}
 
 
 @pytest.mark.parametrize("text", ["R1", "R1:4:0:1", ""])
-def test_a_resource_without_count_or_with_too_much_is_refused_in_triton_s_words(text):
+def test_an_invalid_resource_is_refused_in_triton_s_words(text):
     with pytest.raises(ValueError, match="--rate-limit-resource option format is '<resource_name>:<count>:<device>'"):
         resource(text)
 

@@ -10,7 +10,7 @@ import pytest
 
 from tritonpy import Frontend, StartupError
 from tritonpy.cli import lifecycle
-from tritonpy.cli.lifecycle import Life, is_loopback
+from tritonpy.cli.lifecycle import ServerLifecycle, is_loopback
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 
@@ -20,14 +20,14 @@ class ToyFrontend(Frontend):
         self.where = where
 
     async def start(self, engine):
-        raise AssertionError("the server starts frontends, not the life")
+        raise AssertionError("the server starts frontends, not its life cycle")
 
     def address(self):
         return self.where
 
 
 class ToyServer:
-    """Notes what is asked of it; `on` has what happens inside start, drain and stop."""
+    """Records its calls. `on` maps the names of methods to functions that they call."""
 
     def __init__(self, address="127.0.0.1:1", **on):
         self.failure = ""
@@ -42,8 +42,8 @@ class ToyServer:
     async def start(self):
         await self.call("start")
 
-    async def wind_down(self, timeout_s):
-        self.calls.append("wind_down")
+    async def stop_accepting(self, timeout_s):
+        self.calls.append("stop_accepting")
         return timeout_s
 
     async def drain(self, timeout_s):
@@ -72,7 +72,7 @@ def exits():
 @pytest.fixture
 def life(exits):
     def make(server, exit_timeout_s=30.0, exit_now=exits.append):
-        return Life(server, exit_timeout_s, lambda: exits.append("cleaned"), exit_now)
+        return ServerLifecycle(server, exit_timeout_s, lambda: exits.append("cleaned"), exit_now)
 
     yield make
     for thread in threading.enumerate():
@@ -86,7 +86,7 @@ def test_a_signal_drains_and_stops_the_server(life, exits, number, caplog):
     caplog.set_level(logging.INFO, "tritonpy")
     server = ToyServer(start=signalled(number))
     life(server).run()
-    assert server.calls == ["start", "wind_down", "drain", "stop"]
+    assert server.calls == ["start", "stop_accepting", "drain", "stop"]
     assert exits == []
     assert f"Signal ({int(number)}) received." in caplog.messages
 
@@ -119,7 +119,7 @@ def test_a_failed_start_stops_the_server_and_is_raised(life, exits):
     assert exits == []
 
 
-def test_a_signal_while_starting_gives_the_start_up(life):
+def test_a_signal_during_the_start_cancels_it(life):
     async def start():
         send()
         await asyncio.Event().wait()
@@ -145,7 +145,7 @@ def test_a_second_signal_ends_the_process(life, exits):
     assert exits == ["cleaned", 1]
 
 
-def test_requests_that_do_not_end_in_time_are_given_up(life, exits, caplog):
+def test_the_process_ends_when_requests_exceed_the_exit_timeout(life, exits, caplog):
     async def drain():
         return False
 
@@ -154,12 +154,12 @@ def test_requests_that_do_not_end_in_time_are_given_up(life, exits, caplog):
     assert "Exit timeout expired. Exiting immediately." in caplog.messages
 
 
-def test_a_server_that_hangs_while_it_stops_is_given_up(life, exits, monkeypatch):
+def test_the_process_ends_when_the_server_hangs_in_stop(life, exits, monkeypatch):
     monkeypatch.setattr(lifecycle, "GRACE_S", 0)
     expired = threading.Event()
 
     async def stop():
-        assert expired.wait(30)  # the event loop itself is stuck
+        assert expired.wait(30)  # the event loop itself hangs
 
     def exit_now(status):
         exits.append(status)
@@ -169,7 +169,7 @@ def test_a_server_that_hangs_while_it_stops_is_given_up(life, exits, monkeypatch
     assert exits == ["cleaned", 1]
 
 
-def test_the_process_ends_though_cleaning_up_fails(exits, caplog):
+def test_the_process_ends_even_if_cleanup_fails(exits, caplog):
     async def drain():
         return False
 
@@ -177,7 +177,7 @@ def test_the_process_ends_though_cleaning_up_fails(exits, caplog):
         raise OSError("busy")
 
     with pytest.raises(OSError, match="busy"):
-        Life(ToyServer(start=signalled(), drain=drain), 30, clean_up, exits.append).run()
+        ServerLifecycle(ToyServer(start=signalled(), drain=drain), 30, clean_up, exits.append).run()
     assert exits == [1]
 
 
@@ -192,5 +192,5 @@ def test_the_process_ends_though_cleaning_up_fails(exits, caplog):
         ("", False),
     ],
 )
-def test_loopback_addresses_are_recognised(address, loopback):
+def test_loopback_addresses_are_recognized(address, loopback):
     assert is_loopback(address) is loopback

@@ -62,7 +62,7 @@ NO_PORTS = ("--allow-http=false", "--allow-grpc=false", "--allow-metrics=false")
 
 @pytest.fixture
 def installed(tmp_path, monkeypatch):
-    """A distribution with a backend and a command, found as any other is."""
+    """A distribution with a backend and a command, found by its entry points."""
     site = tmp_path / "site"
     (site / "toy_plugin-1.2.dist-info").mkdir(parents=True)
     (site / "toy_plugin-1.2.dist-info" / "METADATA").write_text(
@@ -89,7 +89,7 @@ def refusal(capsys, *arguments):
     return captured.err
 
 
-def test_the_overview_lists_the_commands_of_plugins_too(installed, capsys):
+def test_the_overview_includes_commands_of_plugins(installed, capsys):
     assert main(["--help"]) == 0
     printed = capsys.readouterr().out
     assert "serve    Serve models." in printed
@@ -97,7 +97,7 @@ def test_the_overview_lists_the_commands_of_plugins_too(installed, capsys):
     assert main([]) == 1
 
 
-def test_a_command_chooses_the_status_of_a_command_line_that_cannot_be_understood(installed, capsys, monkeypatch):
+def test_a_command_sets_the_exit_status_of_usage_errors(installed, capsys, monkeypatch):
     arguments = ["greet", "--nosuch=1"]
     assert "unrecognized option '--nosuch'" in refusal(capsys, *arguments)
     monkeypatch.setattr(find_command("greet"), "usage_status", 2)
@@ -110,16 +110,16 @@ def test_the_version_is_printed(capsys):
     assert capsys.readouterr().out == f"tritonpy {tritonpy.__version__}\n"
 
 
-def test_a_command_of_a_plugin_gets_its_arguments_and_gives_its_status(installed, capsys):
+def test_a_plugin_command_gets_its_arguments_and_returns_its_status(installed, capsys):
     assert main(["greet", "--name=me"]) == 7
     assert capsys.readouterr().out == "hello me\n"
 
 
-def test_an_unknown_command_is_answered_with_the_nearest(capsys):
+def test_an_unknown_command_suggests_the_closest_one(capsys):
     assert refusal(capsys, "srve") == "error: unknown command 'srve'; did you mean 'serve'?\n"
 
 
-def test_a_command_whose_package_is_missing_is_answered_with_the_package(capsys, monkeypatch):
+def test_a_command_that_is_not_installed_names_its_package(capsys, monkeypatch):
     bare = partial(make_plugin_manager, discover=False)
     monkeypatch.setattr(sys.modules["tritonpy.cli.main"], "make_plugin_manager", bare)
     assert (
@@ -138,46 +138,46 @@ def test_installed_plugins_are_listed(installed, capsys):
     assert found["toy"]["provides"]["tritonpy_commands"] == ["greet"]
 
 
-def test_the_help_of_serve_is_short_and_names_the_complete_one(installed, capsys):
+def test_the_help_of_serve_is_short_and_refers_to_the_complete_help(installed, capsys):
     assert main(["serve", "--help"]) == 0
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) < 80
-    for shown in (
+    for line in (
         "--model-repository VALUE",
         "--http-port N",
         "--help-all",
         "positional arguments:",
         "Model Repository:",
     ):
-        assert shown in printed
+        assert line in printed
     for hidden in ("--vertex-ai-port", "Vertex:", "frontends.http", "[implemented"):
         assert hidden not in printed
 
 
-def test_the_complete_help_goes_to_standard_output_and_has_every_flag(installed, capsys):
+def test_the_complete_help_is_on_standard_output_and_has_every_flag(installed, capsys):
     assert main(["serve", "--help-all"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     assert all(f"--{flag.name}" in captured.out for flag in FLAGS)
-    assert "Options of the server itself, keys of server.yaml:" in captured.out
+    assert "Options of the server (keys of server.yaml):" in captured.out
 
 
-def test_the_help_of_serve_is_shown_though_a_plugin_is_broken(installed, capsys):
+def test_the_help_of_serve_is_printed_with_a_broken_plugin(installed, capsys):
     (installed / "toy_plugin.py").write_text("import nothing_of_that_name")
     assert main(["serve", "--help-all"]) == 0
     printed = capsys.readouterr().out
     assert "usage: tritonpy serve [MODEL] [--config FILE] [--flag=value ...]" in printed
-    assert "The options of plugins cannot be shown: plugin 'toy' of toy-plugin cannot be imported" in printed
+    assert "Options of plugins are not available: plugin 'toy' of toy-plugin cannot be imported" in printed
 
 
-def test_bad_flags_are_answered_in_one_text(capsys):
+def test_all_bad_flags_are_reported_in_one_text(capsys):
     assert refusal(capsys, "serve", "--http-port=abc", "--allow-http", "maybe") == (
         'Bad option: "--allow-http".\ninvalid value for bool option: maybe\n--allow-http takes true or false.\n'
         'Bad option: "--http-port".\nInvalid option value. Got abc\n--http-port takes the number of a port, such as 8000.\n'
     )
 
 
-def test_problems_of_the_file_are_named_with_their_place(tmp_path, capsys):
+def test_problems_of_the_file_have_their_position(tmp_path, capsys):
     file = tmp_path / "server.yaml"
     file.write_text("id: a\ncontrl: {mode: none}\n")
     assert refusal(capsys, "serve", "--config", str(file), "--model-config-name=a b") == (
@@ -187,17 +187,17 @@ def test_problems_of_the_file_are_named_with_their_place(tmp_path, capsys):
     )
 
 
-def test_without_anything_to_serve_there_is_a_hint(capsys):
-    assert "nothing to serve: there is no folder ./models here" in refusal(capsys, "serve")
+def test_nothing_to_serve_has_a_hint(capsys):
+    assert "nothing to serve: the folder ./models does not exist" in refusal(capsys, "serve")
 
 
 def test_a_model_and_a_repository_exclude_each_other(capsys):
-    assert "give either a model (a.toy) or --model-repository, not both" in refusal(
+    assert "use either a model (a.toy) or --model-repository, not both" in refusal(
         capsys, "serve", "a.toy", "--model-repository=x"
     )
 
 
-def test_one_file_is_served_until_a_signal_comes(installed, tmp_path):
+def test_one_file_is_served_until_a_signal(installed, tmp_path):
     (tmp_path / "double.toy").write_text("")
     temporary = tmp_path / "temporary"
     temporary.mkdir()

@@ -11,7 +11,7 @@ def configured(**flags):
     return decode_server_config(overlay({}, read_flags(MEMORY_FLAGS, flags), Origins())).memory
 
 
-def test_flags_say_what_the_section_memory_says():
+def test_flags_set_the_section_memory():
     memory = configured(
         **{
             "memory-budget": ["8GiB"],
@@ -32,6 +32,6 @@ def test_a_limit_names_device_and_size(text):
         device_size(text)
 
 
-def test_a_wrong_flag_is_told():
+def test_an_invalid_flag_is_reported():
     with pytest.raises(BadFlags, match="first-request"):
         configured(**{"first-request": ["maybe"]})

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags, with_written_options
+from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags, with_file_options
 from tritonpy.cli.serve import FLAGS
 from tritonpy.config.positions import Position, Positions
 from tritonpy.config.problem import ConfigProblem
@@ -21,7 +21,7 @@ def refusal(**given):
     return str(caught.value)
 
 
-def test_a_flag_wins_over_the_file_and_leaves_the_file_alone():
+def test_a_flag_overrides_the_file_and_does_not_change_it():
     raw = {"control": {"mode": "poll", "threads": 2}, "id": "a"}
     assert merged(raw, model_control_mode=["explicit"]) == {"control": {"mode": "explicit", "threads": 2}, "id": "a"}
     assert raw["control"]["mode"] == "poll"
@@ -53,7 +53,7 @@ def test_turning_a_frontend_on_keeps_its_settings():
     assert result == {"frontends": {"http": {"port": 2}, "grpc": {"port": 1}, "metrics": {"port": 3}}}
 
 
-def test_options_of_a_cache_are_gathered_and_the_old_flag_means_the_local_one():
+def test_cache_options_are_collected_and_the_old_flag_sets_the_local_cache():
     given = ["redis,host=a", "redis,port=1"]
     assert merged(None, cache_config=given) == {"cache": {"redis": {"host": "a", "port": "1"}}}
     assert merged(None, response_cache_byte_size=["4096"]) == {"cache": {"local": {"size": 4096}}}
@@ -96,7 +96,7 @@ def test_distributions_of_latencies_are_measured_by_the_server_itself():
             "Invalid option: [half]. No ':' delimiter found. Expected format is <quantile>:<error>",
         ),
         ("0.5:0.05,0.9:", "0.5:0.05", "Invalid option: [0.9:]. Error: stod"),
-        ("0.5:0.05,1.5:0.1", "0.5:0.05", "'1.5:0.1' is left out: a quantile lies between 0 and 1"),
+        ("0.5:0.05,1.5:0.1", "0.5:0.05", "'1.5:0.1' is ignored: a quantile is between 0 and 1"),
         ("half", DEFAULT_QUANTILES, "no quantile is left, the default ones are used"),
     ],
 )
@@ -108,14 +108,14 @@ def test_quantiles_are_read_as_leniently_as_in_triton_with_a_warning(text, quant
     assert decode_server_config(result).latencies.quantiles == quantiles
 
 
-def test_quantiles_that_are_right_are_taken_without_a_warning():
+def test_valid_quantiles_cause_no_warning():
     flags = read_flags(FLAGS, {"metrics-config": ["summary_quantiles= 0.5 : 0.05,1e-1:0.01,"]})
     assert flags.warnings == []
     quantiles = overlay(None, flags, Origins())["latencies"]["quantiles"]
     assert parse_quantiles(quantiles) == {0.5: 0.05, 0.1: 0.01}
 
 
-def test_a_bad_setting_is_blamed_on_its_flag():
+def test_a_bad_setting_is_reported_for_its_flag():
     origins = Origins()
     merged(None, origins, metrics_config=["summary_quantiles=half"])
     located = origins.locate(ConfigProblem("latencies.quantiles", "wrong"))
@@ -139,7 +139,7 @@ def test_every_bad_flag_is_reported():
     ]
 
 
-def test_a_refused_flag_may_ask_for_nothing():
+def test_a_refused_flag_accepts_its_default():
     assert merged(None, allow_sagemaker=["off"], sagemaker_port=["8080"]) == {}
     assert "--allow-sagemaker is refused" in refusal(allow_sagemaker=["on"])
 
@@ -166,13 +166,13 @@ def test_problems_are_located_at_the_flag_or_in_the_file():
 
 
 @pytest.mark.parametrize("raw", [["a"], "text", {"frontends": ["http"]}])
-def test_a_file_of_the_wrong_shape_is_left_to_decoding(raw):
+def test_a_file_that_is_no_mapping_is_left_to_decoding(raw):
     assert merged(raw, http_port=["1"]) == raw
 
 
-def test_the_command_line_keeps_the_options_that_the_file_has_for_its_transport():
+def test_a_transport_flag_keeps_the_options_of_the_file():
     file, origins = {"transport": {"ship": {"speed": 2}}}, Origins(flags={"transport": "transport"})
-    assert with_written_options({"transport": "ship"}, file, origins) == file
+    assert with_file_options({"transport": "ship"}, file, origins) == file
     assert origins.flags == {}
-    assert with_written_options({"transport": "none"}, file, origins) == {"transport": "none"}
-    assert with_written_options({"transport": "ship"}, None, origins) == {"transport": "ship"}
+    assert with_file_options({"transport": "none"}, file, origins) == {"transport": "none"}
+    assert with_file_options({"transport": "ship"}, None, origins) == {"transport": "ship"}

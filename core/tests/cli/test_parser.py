@@ -19,12 +19,12 @@ def refusal(parser, *arguments):
     return str(caught.value)
 
 
-def test_both_forms_of_a_flag_are_taken(parser):
+def test_both_forms_of_a_flag_are_accepted(parser):
     assert parser.parse_args(["--model-repository=a"]).model_repository == "a"
     assert parser.parse_args(["--model-repository", "a"]).model_repository == "a"
 
 
-def test_an_unknown_flag_is_answered_with_the_nearest(parser):
+def test_an_unknown_flag_suggests_the_closest_one(parser):
     assert refusal(parser, "--modl_repository=x", "--zzz") == (
         "unrecognized option '--modl_repository'; did you mean '--model-repository'?\n"
         "unrecognized option '--zzz' (see tritonpy toy --help)"
@@ -56,23 +56,23 @@ def long_parser():
     return parser
 
 
-def test_a_parser_with_common_options_shows_these_alone(long_parser):
-    shown = long_parser.format_help()
+def test_the_help_lists_only_common_options(long_parser):
+    help_text = long_parser.format_help()
     for text in ("which toy", "how many, 50 % at most", "--help-all", "--help"):
-        assert text in shown
+        assert text in help_text
     for text in ("where they are", "a long explanation", "The end."):
-        assert text not in shown
+        assert text not in help_text
 
 
 def test_the_complete_help_shows_every_option_and_the_appendix(long_parser, capsys):
     with pytest.raises(SystemExit) as end:
         long_parser.parse_args(["--help-all"])
     assert end.value.code in {None, 0}
-    shown = capsys.readouterr().out
+    help_text = capsys.readouterr().out
     for text in ("where they are", "a long explanation", "The end."):
-        assert text in shown
+        assert text in help_text
 
 
-def test_an_unknown_flag_names_the_complete_help_where_there_is_one(long_parser):
+def test_an_unknown_flag_refers_to_the_complete_help(long_parser):
     assert refusal(long_parser, "--zzz") == "unrecognized option '--zzz' (see tritonpy toy --help-all)"
     assert vars(long_parser.parse_args(["--count", "3"])) == {"toy": None, "model_repository": None, "count": 3}

@@ -100,7 +100,7 @@ def test_good_options_pass(manager):
     )
 
 
-def test_a_name_that_no_plugin_has_is_refused(manager):
+def test_an_unknown_plugin_name_is_refused(manager):
     with pytest.raises(
         InvalidServerConfig, match=r"frontends.othr: no plugin provides frontend 'othr', did you mean 'other'\?"
     ):
@@ -109,11 +109,11 @@ def test_a_name_that_no_plugin_has_is_refused(manager):
         check(manager, backends={"toi": {}})
 
 
-def test_options_may_be_kept_for_a_known_backend_that_is_not_installed(manager):
+def test_options_of_a_known_backend_that_is_not_installed_are_allowed(manager):
     check(manager, backends={"tensorrt": {"anything": 1}})
 
 
-def test_a_misspelled_trace_mode_is_refused_and_options_of_a_known_one_may_wait(manager):
+def test_a_misspelled_trace_mode_is_refused_and_options_of_an_unused_one_are_allowed(manager):
     with pytest.raises(InvalidServerConfig, match=r"trace\.modes\.trton: no plugin provides trace mode 'trton'"):
         check(manager, trace={"modes": {"trton": {}}})
     check(manager, trace={"modes": {"opentelemetry": {"url": "http://collector"}}})
@@ -128,7 +128,7 @@ def test_two_frontends_on_one_port_are_refused_in_tritons_words(manager):
     )
 
 
-def test_wrong_options_of_a_transport_and_one_that_is_not_installed_are_named(manager):
+def test_invalid_options_of_a_transport_and_missing_transports_are_reported(manager):
     manager.register(Transports(), "transports")
     for transport, text in (({"wire": {"speed": "x"}}, "transport.wire.speed"), ("boat", "transport 'boat'")):
         with pytest.raises(InvalidServerConfig, match=text):
@@ -154,7 +154,7 @@ def test_ports_collide_on_one_address_only_and_free_ports_never():
 
 def test_options_are_described_with_type_default_and_meaning(manager):
     assert describe_plugin_options(manager).splitlines() == [
-        "Options of the installed plugins, keys of server.yaml:",
+        "Options of installed plugins (keys of server.yaml):",
         "  frontends.http  (toy-plugins 7)",
         "    port: an integer, at least 0; default 8000",
         "        Where to listen.",
@@ -171,7 +171,7 @@ def test_options_are_described_with_type_default_and_meaning(manager):
     ]
 
 
-def test_without_options_the_description_says_so():
+def test_no_options_are_described_as_none():
     assert describe_plugin_options(make_plugin_manager(discover=False)).endswith("  none")
 
 
@@ -188,15 +188,15 @@ def test_options_of_a_python_based_backend_are_those_of_the_python_backend(manag
     check(manager, **raw | {"backends": {"mine": {"max_size": 3}, "python": {"key": "secret"}}})
 
 
-def test_authenticators_are_options_of_plugins_too() -> None:
+def test_options_of_authenticators_are_checked() -> None:
     config = decode_server_config(
-        {"auth": {"nobody": {}}, "frontends": {"http": False, "grpc": False, "metrics": False}}
+        {"auth": {"unknown": {}}, "frontends": {"http": False, "grpc": False, "metrics": False}}
     )
-    with pytest.raises(InvalidServerConfig, match=r"auth\.nobody: no plugin provides authenticator 'nobody'"):
+    with pytest.raises(InvalidServerConfig, match=r"auth\.unknown: no plugin provides authenticator 'unknown'"):
         check_plugin_options(config, make_plugin_manager(discover=False))
 
 
-def test_a_cache_that_nobody_registered_is_named_with_its_package(manager):
+def test_an_unknown_cache_is_reported_with_its_package(manager):
     with pytest.raises(InvalidServerConfig, match=r"cache\.redis: .*tritonpy-cache-redis"):
         check(manager, cache={"redis": {"host": "h"}})
     with pytest.raises(InvalidServerConfig, match=r"cache\.own: .*response cache 'own'"):

@@ -13,7 +13,7 @@ PLUGINS = [
 ]
 
 
-def test_the_table_names_what_each_plugin_provides():
+def test_the_table_lists_the_names_of_each_plugin():
     assert as_table(PLUGINS).splitlines() == [
         "DISTRIBUTION  VERSION  PROVIDES",
         "tritonpy      0.1.0    repositories: file",

@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy import Frontend, hookimpl
 from tritonpy.cli.overlay import BadFlags, Origins, read_flags
-from tritonpy.cli.serve import FLAGS, ServeCommand, compose, metrics_follow_http
+from tritonpy.cli.serve import FLAGS, ServeCommand, bind_metrics_like_http, build_config
 from tritonpy.config.server import InvalidServerConfig
 from tritonpy.plugins import make_plugin_manager
 
@@ -30,25 +30,25 @@ def given(**texts):
 
 def test_flags_alone_make_a_configuration():
     flags = given(model_repository="a", model_control_mode="EXPLICIT", load_model="m", log_verbose="1", host="0.0.0.0")
-    config = compose(None, flags, Origins())
+    config = build_config(None, flags, Origins())
     assert [repository.url for repository in config.repositories] == ["a"]
     assert (config.control.mode, config.control.load) == ("explicit", ["m"])
     assert config.logging.verbose == 1
     assert config.host == "0.0.0.0"
 
 
-def test_naming_a_model_needs_the_explicit_mode():
+def test_load_model_requires_explicit_mode():
     with pytest.raises(
         BadFlags, match="Use of '--load-model' requires setting '--model-control-mode=explicit' as well"
     ):
-        compose(None, given(load_model="m"), Origins())
-    assert compose({"control": {"mode": "explicit"}}, given(load_model="m"), Origins()).control.load == ["m"]
+        build_config(None, given(load_model="m"), Origins())
+    assert build_config({"control": {"mode": "explicit"}}, given(load_model="m"), Origins()).control.load == ["m"]
 
 
 def test_a_problem_of_a_flag_names_the_flag():
     origins = Origins()
     with pytest.raises(InvalidServerConfig) as caught:
-        compose({"idd": 1}, given(model_config_name="a b"), origins)
+        build_config({"idd": 1}, given(model_config_name="a b"), origins)
     texts = [str(origins.locate(problem)) for problem in caught.value.problems]
     assert texts[0].startswith("idd: unknown option")
     assert texts[1].startswith("--model-config-name: expected text")
@@ -56,7 +56,7 @@ def test_a_problem_of_a_flag_names_the_flag():
 
 def test_metrics_listen_where_http_does_as_in_triton(manager):
     flags = given(http_address="0.0.0.0")
-    config = metrics_follow_http(compose(None, flags, Origins()), flags, manager)
+    config = bind_metrics_like_http(build_config(None, flags, Origins()), flags, manager)
     assert config.frontends == {"http": {"host": "0.0.0.0"}, "metrics": {"host": "0.0.0.0"}}
 
 
@@ -69,13 +69,13 @@ def test_metrics_listen_where_http_does_as_in_triton(manager):
         {},
     ],
 )
-def test_metrics_keep_an_address_of_their_own(manager, texts):
+def test_metrics_keep_their_own_address(manager, texts):
     flags = given(**texts)
-    config = compose(None, flags, Origins())
-    assert metrics_follow_http(config, flags, manager) is config
+    config = build_config(None, flags, Origins())
+    assert bind_metrics_like_http(config, flags, manager) is config
 
 
-def test_the_help_says_of_each_flag_what_becomes_of_it():
+def test_the_help_has_the_status_of_each_flag():
     parser = argparse.ArgumentParser(
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=200, width=2000)
     )
@@ -94,6 +94,6 @@ def test_the_old_and_the_new_flag_of_the_cache_exclude_each_other():
     with pytest.raises(
         BadFlags, match="Error: Incompatible flags --response-cache-byte-size and --cache-config both provided"
     ):
-        compose(None, flags, Origins())
+        build_config(None, flags, Origins())
     old = read_flags(FLAGS, {"response-cache-byte-size": ["4096"]})
-    assert compose(None, old, Origins()).cache == {"local": {"size": 4096}}
+    assert build_config(None, old, Origins()).cache == {"local": {"size": 4096}}

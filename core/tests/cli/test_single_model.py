@@ -32,26 +32,26 @@ def test_the_suffix_chooses_the_file_name(tmp_path):
     assert default_filename(tmp_path / "a.toy", INSTALLED) == "model.toy"
 
 
-def test_an_unknown_suffix_is_answered_with_the_known_ones_and_the_package(tmp_path):
+def test_an_unknown_suffix_is_reported_with_the_known_ones_and_the_package(tmp_path):
     with pytest.raises(StartupError) as caught:
         default_filename(tmp_path / "a.pt", INSTALLED)
     text = str(caught.value)
-    assert "known here: .onnx (onnxruntime), .toy (toy)" in text
+    assert "supported suffixes: .onnx (onnxruntime), .toy (toy)" in text
     assert text.endswith(install_command("tritonpy-backend-torch"))
 
 
 @pytest.mark.parametrize("name", ["a.docx", "noending"])
-def test_a_suffix_that_nobody_knows_is_answered_with_the_other_way(tmp_path, name):
-    with pytest.raises(StartupError, match=r"known here: none.*--model-repository"):
+def test_a_suffix_without_a_backend_suggests_a_repository(tmp_path, name):
+    with pytest.raises(StartupError, match=r"supported suffixes: none.*--model-repository"):
         default_filename(tmp_path / name, [])
 
 
-def test_a_folder_of_models_is_answered_with_the_flag_for_it(tmp_path):
+def test_a_folder_of_models_suggests_its_flag(tmp_path):
     with pytest.raises(StartupError, match=f"is a folder.* --model-repository={tmp_path}"):
         default_filename(tmp_path, INSTALLED)
 
 
-def test_a_file_becomes_a_repository_for_a_while(tmp_path, manager):
+def test_a_file_becomes_a_temporary_repository(tmp_path, manager):
     model = tmp_path / "digits.v1.toy"
     model.write_text("weights")
     (tmp_path / "digits.v1.toy.data").write_text("more")
@@ -65,7 +65,7 @@ def test_a_file_becomes_a_repository_for_a_while(tmp_path, manager):
     assert model.read_text() == "weights"
 
 
-def test_weights_of_the_same_name_come_along_and_models_that_would_be_chosen_do_not(tmp_path, manager):
+def test_weights_of_the_same_name_are_included_without_preferred_models(tmp_path, manager):
     for name in ("digits.toy", "digits.bin", "digits.onnx", "digit.bin"):
         (tmp_path / name).write_text(name)
     (tmp_path / "digits.data").mkdir()
@@ -76,6 +76,6 @@ def test_weights_of_the_same_name_come_along_and_models_that_would_be_chosen_do_
         }
 
 
-def test_a_model_that_is_not_there_is_named(tmp_path, manager):
-    with pytest.raises(StartupError, match="there is no model"), single_model_repository(tmp_path / "a.toy", manager):
+def test_a_missing_model_is_named(tmp_path, manager):
+    with pytest.raises(StartupError, match="does not exist"), single_model_repository(tmp_path / "a.toy", manager):
         pass

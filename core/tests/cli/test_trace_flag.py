@@ -42,7 +42,7 @@ def test_settings_are_read(text, setting):
         ("triton,=x", "--trace-config option format is '<trace mode>,<setting>=<value>'. Got triton,=x"),
     ],
 )
-def test_what_is_no_setting_is_refused_in_triton_s_words(text, message):
+def test_an_invalid_setting_is_refused_in_triton_s_words(text, message):
     with pytest.raises(ValueError) as refused:
         trace_setting(text)
     assert str(refused.value) == message
@@ -68,7 +68,7 @@ def test_flags_fill_the_section_of_the_file_and_levels_and_resources_add_up():
     }
 
 
-def test_the_older_flags_mean_the_same():
+def test_deprecated_flags_have_the_same_meaning():
     assert merged(
         trace_file=["f"], trace_level=["MIN", "tensors"], trace_rate=["5"], trace_count=["6"], trace_log_frequency=["7"]
     ) == {
@@ -79,6 +79,6 @@ def test_the_older_flags_mean_the_same():
     }
 
 
-def test_a_wrong_one_is_named():
+def test_an_invalid_level_is_named():
     with pytest.raises(BadFlags, match="invalid value for trace level option: LOUD"):
         merged(trace_config=["level=LOUD"])

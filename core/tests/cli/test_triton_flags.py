@@ -36,7 +36,7 @@ response-cache-byte-size trace-file trace-level trace-rate trace-count trace-log
 )
 
 
-# what Triton has for gRPC alone, and what it has not
+# flags that Triton has only for gRPC, and tritonpy's own
 OWN = [
     f"http-{name}"
     for name in ("use-ssl", "use-ssl-mutual", "server-cert", "server-key", "root-cert", "generate-unknown-parameters")
@@ -48,7 +48,7 @@ def test_every_flag_of_triton_is_known_once():
 
 
 @pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
-def test_every_flag_says_what_it_means_here(flag):
+def test_every_flag_has_a_status_and_a_help(flag):
     assert flag.help.endswith(".")
     if flag.status is Status.IMPLEMENTED:
         assert flag.path

@@ -20,7 +20,8 @@ def scalars(field: FieldDescriptor) -> st.SearchStrategy[Any]:
     if field.cpp_type in INTEGER_RANGES:
         return st.integers(*INTEGER_RANGES[field.cpp_type])
     if field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT:
-        # protobuf's own JSON reader takes the shortest text of the largest float for one that is too large.
+        # protobuf's own JSON reader takes the shortest text of the largest float for one that is
+        # too large.
         return st.floats(width=32, allow_nan=False).filter(lambda value: abs(value) <= 3.4e38 or isinf(value))
     if field.cpp_type == FieldDescriptor.CPPTYPE_DOUBLE:
         return st.floats(allow_nan=False)

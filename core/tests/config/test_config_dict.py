@@ -23,7 +23,7 @@ optimization { input_pinned_memory { enable: true } output_pinned_memory { enabl
 instance_group { name: "plain" kind: KIND_CPU count: 1 }
 default_model_filename: "model.py"
 """
-# what Triton 2.51 answers to GET /v2/models/plain/config
+# the response of Triton 2.51 to GET /v2/models/plain/config
 TRITONS_ANSWER = (
     '{"name":"plain","platform":"","backend":"python","runtime":"","version_policy":{"latest":{"num_versions":1}},'
     '"max_batch_size":0,"input":[{"name":"IN","data_type":"TYPE_FP32","format":"FORMAT_NONE","dims":[16],'
@@ -47,7 +47,7 @@ def test_a_configuration_prints_byte_for_byte_as_in_triton() -> None:
     assert json.dumps(printed(PLAIN), separators=(",", ":")) == TRITONS_ANSWER
 
 
-def test_the_scheduler_that_is_set_is_printed_with_its_map() -> None:
+def test_the_selected_scheduler_is_printed_with_its_map() -> None:
     dynamic = printed(
         "dynamic_batching { max_queue_delay_microseconds: 18446744073709551615"
         " priority_queue_policy { key: 1 value { timeout_action: DELAY } } }"
@@ -70,35 +70,35 @@ def test_the_scheduler_that_is_set_is_printed_with_its_map() -> None:
     }
 
 
-def test_floats_of_32_bits_are_printed_as_short_as_they_are_written() -> None:
+def test_32_bit_floats_are_printed_in_their_shortest_form() -> None:
     direct = printed("sequence_batching { direct { minimum_slot_utilization: 0.3 } }")["sequence_batching"]["direct"]
     assert json.dumps(direct["minimum_slot_utilization"]) == "0.3"
 
 
-def test_whole_numbers_are_printed_without_a_point() -> None:
+def test_whole_numbers_are_printed_without_a_decimal_point() -> None:
     direct = printed("sequence_batching { direct { minimum_slot_utilization: 1.0 } }")["sequence_batching"]["direct"]
     assert json.dumps(direct["minimum_slot_utilization"]) == "1"
 
 
-def test_integers_of_64_bits_are_numbers_everywhere() -> None:
+def test_64_bit_integers_are_numbers_everywhere() -> None:
     state = printed("sequence_batching { state { initial_state { dims: 1 } } }")["sequence_batching"]["state"][0]
     assert state["initial_state"][0]["dims"] == [1]
 
 
-def test_numbers_that_json_lacks_are_strings() -> None:
+def test_values_without_a_json_form_are_strings() -> None:
     buckets = [math.nan, math.inf, -math.inf]
     control = ModelMetrics.MetricControl(histogram_options={"buckets": buckets})
     config = ModelConfig(model_metrics=ModelMetrics(metric_control=[control]))
-    shown = config_to_dict(config)["model_metrics"]["metric_control"][0]["histogram_options"]["buckets"]
-    assert shown == ["NaN", "Infinity", "-Infinity"]
+    printed = config_to_dict(config)["model_metrics"]["metric_control"][0]["histogram_options"]["buckets"]
+    assert printed == ["NaN", "Infinity", "-Infinity"]
 
 
-def test_an_enum_number_without_a_name_is_printed_as_it_is() -> None:
+def test_an_enum_number_without_a_name_is_printed_as_a_number() -> None:
     assert config_to_dict(ModelConfig(input=[{"data_type": 99}]))["input"][0]["data_type"] == 99
 
 
 @given(model_configs())
-def test_what_is_printed_is_json_that_means_the_same(config: ModelConfig) -> None:
+def test_the_output_is_json_with_the_same_meaning(config: ModelConfig) -> None:
     text = json.dumps(config_to_dict(config))
     assert json_format.Parse(text, ModelConfig()) == config
     assert read_config_json(text).config == config

@@ -20,7 +20,7 @@ def test_fixed_dimensions_are_multiplied_without_overflow(sizes):
     assert element_count(sizes) == prod(sizes)
 
 
-def test_nothing_counts_as_zero_elements():
+def test_no_dimensions_count_as_zero_elements():
     assert element_count([]) == 0
 
 

@@ -12,14 +12,14 @@ def test_fields_come_in_the_order_of_the_proto_file() -> None:
     assert list(FIELDS)[:5] == ["name", "platform", "backend", "runtime", "version_policy"]
 
 
-def test_a_map_is_told_from_a_list_of_messages() -> None:
+def test_a_map_is_distinguished_from_a_list_of_messages() -> None:
     assert is_map(FIELDS["parameters"])
     assert not is_map(FIELDS["input"])
     key, value = map_parts(FIELDS["parameters"])
     assert (key.name, value.name) == ("key", "value")
 
 
-def test_parts_of_what_is_no_map_are_a_bug() -> None:
+def test_map_parts_of_another_field_raise() -> None:
     with pytest.raises(AssertionError, match=r"ModelConfig\.name is not a map"):
         map_parts(FIELDS["name"])
 
@@ -33,7 +33,7 @@ def test_members_of_a_oneof_exclude_each_other() -> None:
     )
 
 
-def test_a_scalar_at_its_default_and_a_message_never_touched_are_not_set() -> None:
+def test_a_default_scalar_and_an_unset_message_are_not_set() -> None:
     config = ModelConfig(max_batch_size=0, name="m", dynamic_batching=ModelDynamicBatching())
     found = {
         name for name in ("max_batch_size", "name", "dynamic_batching", "optimization") if is_set(config, FIELDS[name])

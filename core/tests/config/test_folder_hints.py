@@ -6,11 +6,11 @@ from tritonpy.config.folder_hints import layout_hint
 from tritonpy.config.known_backends import KNOWN_FORMATS
 
 NOT_LOOKED_FOR = (
-    "'%s' does not have the name that is looked for: rename it to '%s', or write "
+    "'%s' does not have the expected name: rename it to '%s', or write "
     'backend: "onnxruntime" default_model_filename: "%s" in config.pbtxt'
 )
 HOLDS = (
-    "the version folder '1' holds 'a', 'b', 'c', ...: give the model's file a known name, such as 'model.onnx', or name "
+    "the version folder '1' contains 'a', 'b', 'c', ...: give the model's file a known name, such as 'model.onnx', or name "
     "backend and default_model_filename in config.pbtxt"
 )
 
@@ -20,8 +20,8 @@ HOLDS = (
     [
         (["1/model.onnx"], ""),
         (["config.pbtxt", "1/model.savedmodel/saved_model.pb", "labels.txt"], ""),
-        (["model.onnx"], "'model.onnx' lies in the model's folder: move it into a version folder, as 'm/1/model.onnx'"),
-        (["resnet.pth"], "'resnet.pth' lies in the model's folder: move it into a version folder, as 'm/1/model.pt'"),
+        (["model.onnx"], "'model.onnx' is in the model's folder: move it into a version folder, as 'm/1/model.onnx'"),
+        (["resnet.pth"], "'resnet.pth' is in the model's folder: move it into a version folder, as 'm/1/model.pt'"),
         ([], "it has no version folder: put the model's file into 'm/1/'"),
         (["config.pbtxt", "configs/a.pbtxt"], "it has no version folder: put the model's file into 'm/1/'"),
         (["1/"], "the version folder '1' is empty: put the model's file into it"),
@@ -47,5 +47,5 @@ HOLDS = (
         ),
     ],
 )
-def test_what_keeps_a_folder_from_being_a_model(files, hint):
+def test_a_wrong_layout_gets_a_hint(files, hint):
     assert layout_hint("m", files, KNOWN_FORMATS) == hint

@@ -5,7 +5,7 @@ import math
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from tritonpy.config.json_scalar import scalar_value, shown
+from tritonpy.config.json_scalar import excerpt, scalar_value
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelMetrics
 
 INT32 = ModelConfig.DESCRIPTOR.fields_by_name["max_batch_size"]
@@ -22,7 +22,7 @@ DOUBLE = ModelMetrics.MetricControl.HistogramOptions.DESCRIPTOR.fields_by_name["
         (DOUBLE, 1, 1.0), (DOUBLE, "1.5", 1.5), (DOUBLE, "-Infinity", -math.inf), (STRING, "é", "é"),
     ],
 )  # fmt: skip
-def test_every_form_of_a_value_is_understood(field: FieldDescriptor, value: object, expected: object) -> None:
+def test_every_form_of_a_value_is_accepted(field: FieldDescriptor, value: object, expected: object) -> None:
     read = scalar_value(field, value)
     assert read == expected
     assert type(read) is type(expected)
@@ -44,10 +44,10 @@ def test_every_form_of_a_value_is_understood(field: FieldDescriptor, value: obje
         (ENUM, 9, "expected one of FORMAT_NONE, FORMAT_NHWC, FORMAT_NCHW, got 9"),
         (ENUM, None, "expected an integer, got null"),
         (STRING, 5, "expected a string, got 5"),
-        (STRING, "\ud800", "the string holds half of a surrogate pair"),
+        (STRING, "\ud800", "the string contains half of a surrogate pair"),
     ],
 )
-def test_what_a_field_cannot_hold_is_refused_with_what_it_takes(
+def test_an_invalid_value_is_refused_with_the_expected_type(
     field: FieldDescriptor, value: object, expected: str
 ) -> None:
     with pytest.raises(ValueError) as caught:
@@ -55,5 +55,5 @@ def test_what_a_field_cannot_hold_is_refused_with_what_it_takes(
     assert str(caught.value) == expected
 
 
-def test_long_values_are_shown_in_part() -> None:
-    assert shown(["abc"] * 100) == '["abc", "abc", "abc", "abc", "abc", "abc…'
+def test_long_values_are_truncated() -> None:
+    assert excerpt(["abc"] * 100) == '["abc", "abc", "abc", "abc", "abc", "abc…'

@@ -8,13 +8,13 @@ def test_every_known_backend_has_a_package():
     assert package_of("stranger") is None
 
 
-def test_a_stranger_may_stand_beside_any_platform():
+def test_an_unknown_backend_may_have_any_platform():
     assert platforms_of("stranger") == ()
     assert platforms_of("openvino") == ()
     assert platforms_of("onnxruntime") == ("onnxruntime_onnx",)
 
 
-def test_an_installed_backend_adds_only_what_is_not_known_yet():
+def test_an_installed_backend_adds_only_new_formats():
     installed = BackendFiles("onnxruntime", ("onnxruntime_onnx",), ("model.onnx", "model.ort"))
     assert formats([installed]) == [*KNOWN_FORMATS, ModelFormat("onnxruntime", "onnxruntime_onnx", "model.ort")]
 

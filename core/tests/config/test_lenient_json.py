@@ -17,19 +17,19 @@ VALUES = st.recursive(
 
 
 @given(VALUES, st.booleans())
-def test_json_means_what_it_does_elsewhere(document, ascii_only) -> None:
+def test_standard_json_keeps_its_meaning(document, ascii_only) -> None:
     assert parse_lenient_json(json.dumps(document, ensure_ascii=ascii_only)) == document
 
 
 @given(st.text(alphabet="{}[]'\",:\\aut1e.- \n"))
-def test_any_text_is_read_or_refused_with_a_value_error(text) -> None:
+def test_any_text_is_parsed_or_refused_with_a_value_error(text) -> None:
     try:
         parse_lenient_json(text)
     except ValueError:
         return
 
 
-# What the real Triton takes, and what it makes of it.
+# Texts that the real Triton accepts, with their values.
 @pytest.mark.parametrize(
     ("text", "document"),
     [
@@ -46,7 +46,7 @@ def test_any_text_is_read_or_refused_with_a_value_error(text) -> None:
         ("[-0, 1e0, 1E2]", [0, 1.0, 100.0]),
     ],
 )
-def test_what_protobuf_takes_is_taken(text, document) -> None:
+def test_texts_that_protobuf_accepts_are_parsed(text, document) -> None:
     assert parse_lenient_json(text) == document
 
 
@@ -59,12 +59,12 @@ def test_what_protobuf_takes_is_taken(text, document) -> None:
         r"['\u12']", r"['\ud800']", r"['\ud83dx']", "\ufeff{a: 1}", "[NaN]", "[1 2]", "['\\",
     ],
 )  # fmt: skip
-def test_what_protobuf_refuses_is_refused(text) -> None:
+def test_texts_that_protobuf_refuses_are_refused(text) -> None:
     with pytest.raises(ValueError):
         parse_lenient_json(text)
 
 
-def test_nesting_and_size_are_bounded() -> None:
+def test_nesting_and_size_are_limited() -> None:
     assert parse_lenient_json("[" * MAX_NESTING + "]" * MAX_NESTING)
     for text in ("[" * (MAX_NESTING + 1) + "]" * (MAX_NESTING + 1), "[" * 100_000, "{a:" * 100_000):
         with pytest.raises(ValueError, match="nested too deeply"):
@@ -89,7 +89,7 @@ def test_a_problem_in_lenient_json_names_its_key() -> None:
     assert "unknown field 'max_batch_sise'" in str(read_config_json("{max_batch_sise: 4,}").problems[0])
 
 
-def test_what_is_neither_has_the_place_of_the_first_mistake() -> None:
+def test_an_invalid_text_has_the_position_of_the_first_error() -> None:
     (problem,) = read_config_json("{backend: 'python' x}").problems
     assert (problem.line, problem.column) == (1, 2)
 
@@ -104,6 +104,6 @@ def test_a_boolean_may_be_a_word(text, value) -> None:
 
 
 @pytest.mark.parametrize("text", ["type-int32", "Type_Int32", "8"])
-def test_an_enum_value_may_be_written_otherwise(text) -> None:
+def test_an_enum_value_may_have_another_spelling(text) -> None:
     reading = read_config_json(json.dumps({"input": [{"data_type": text}]}))
     assert (reading.problems, reading.config.input[0].data_type) == ([], 8)

@@ -47,13 +47,13 @@ def test_a_name_that_leaves_the_folder_is_refused(name: str) -> None:
         ("\ud800", "is not text that a file name can have"),
     ],
 )
-def test_a_name_that_no_file_can_have_is_refused_in_a_short_text(name: str, says: str) -> None:
+def test_an_impossible_file_name_is_refused_with_a_short_text(name: str, says: str) -> None:
     with pytest.raises(InvalidArgument, match=says) as refused:
         resolve_model_file(name, MODEL / "1", MODEL)
     assert len(refused.value.message) < 500
 
 
-def test_the_longest_name_that_a_file_can_have_is_accepted() -> None:
+def test_the_longest_possible_name_is_accepted() -> None:
     assert resolve_model_file("x" * 255, MODEL, MODEL).name == "x" * 255
 
 
@@ -126,13 +126,13 @@ def foreign(text: str, own: str = "") -> list[str]:
     "path",
     ["/opt/x", "x.so", "$$TRITON_MODEL_DIRECTORY/../x", "$$TRITON_MODEL_DIRECTORYx", "/models/m/../x", "/models/m/x;/opt/x"],
 )  # fmt: skip
-def test_a_load_request_names_no_path_elsewhere(text: str, path: str) -> None:
+def test_a_load_request_may_not_name_foreign_paths(text: str, path: str) -> None:
     assert foreign(text.format(path)) == [PATHS[text]]
 
 
 @pytest.mark.parametrize("text", PATHS)
 @pytest.mark.parametrize("path", ["$$TRITON_MODEL_DIRECTORY/x", "$$TRITON_MODEL_DIRECTORY", "/models/m/1/x", ""])
-def test_a_load_request_may_name_what_lies_in_the_folder(text: str, path: str) -> None:
+def test_a_load_request_may_name_paths_in_the_folder(text: str, path: str) -> None:
     assert foreign(text.format(path)) == []
 
 
@@ -142,5 +142,5 @@ def test_a_load_request_may_repeat_a_path_of_the_models_own_configuration(text: 
     assert foreign(text.format("/opt/y"), text.format("/opt/x")) == [PATHS[text]]
 
 
-def test_other_parameters_may_be_anything() -> None:
+def test_other_parameters_are_not_restricted() -> None:
     assert foreign("parameters { key: 'OTHER' value { string_value: '/opt/x' } }") == []

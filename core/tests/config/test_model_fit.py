@@ -26,7 +26,7 @@ def field(text: str):
     ("text", "dims"),
     [("dims: [2, -1]", (2, -1)), ("dims: [4] reshape { shape: [2, 2] }", (2, 2)), ("dims: [1] reshape { }", ())],
 )
-def test_a_model_sees_what_is_behind_a_reshape(text, dims):
+def test_model_dims_are_those_after_reshape(text, dims):
     assert model_dims(field(text)) == dims
 
 
@@ -36,23 +36,23 @@ def test_a_model_sees_what_is_behind_a_reshape(text, dims):
         ((-1, 3), True, [3], (3,)), ((-1, 3), False, [-1, 3], (-1, 3)), ((-1,), True, [1], ()), ((), False, [1], (1,)),
     ],
 )  # fmt: skip
-def test_a_field_gets_the_dims_of_its_model_and_one_element_for_a_scalar(dims, batched, seen, model):
+def test_set_dims_uses_one_element_for_a_scalar(dims, batched, seen, model):
     empty = field("")
     set_dims(empty, dims, batched)
     assert (list(empty.dims), model_dims(empty)) == (seen, model)
 
 
-def test_controls_come_in_the_order_of_their_kinds_each_with_its_type():
+def test_control_inputs_are_in_the_order_of_their_kinds():
     found = [("BOTH", "INT32"), ("END", "BOOL"), ("BOTH", "FP32"), ("ID", "BYTES")]
     assert control_inputs(model_config(CONTROLS)) == [(name, DATATYPES[kind].number) for name, kind in found]
     assert control_inputs(model_config("")) == []
 
 
-def test_shapes_are_written_without_blanks():
+def test_shapes_are_written_without_spaces():
     assert [shape_text(dims) for dims in ((-1, 3), (), [7])] == ["[-1,3]", "[]", "[7]"]
 
 
-def test_what_does_not_fit_names_the_model():
+def test_a_mismatch_names_the_model():
     assert unable_to_load(model_config('name: "m"'), "why").message == "unable to load model 'm', why"
 
 
@@ -63,7 +63,7 @@ def test_what_does_not_fit_names_the_model():
         (8, f"{INITIAL}[-1,3]"),
     ],
 )
-def test_dims_that_differ_are_told_as_in_triton(batch, how):
+def test_different_dims_are_reported_with_tritons_text(batch, how):
     error = dims_misfit(model_config(f'name: "m" max_batch_size: {batch}'), "x", (4, 4, 4), (-1, 3))
     assert error.message == (
         "model 'm', tensor 'x': the model expects 3 dimensions (shape [4,4,4]) but the model configuration "
@@ -113,6 +113,6 @@ FIXED_BATCH = (
         ),
     ],
 )
-def test_what_to_write_instead_of_dims_that_differ_follows(text, model, configured, hint):
+def test_a_hint_with_the_correct_dims_follows(text, model, configured, hint):
     message = dims_misfit(model_config(f'name: "m" {text}'), "x", model, configured).message
     assert message.endswith(f"). {hint}")

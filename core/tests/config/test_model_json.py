@@ -25,7 +25,7 @@ def problems(document: Any) -> list[str]:
 
 
 @given(model_configs(), st.booleans(), st.booleans(), st.booleans())
-def test_what_protobuf_prints_is_read_back(config, proto_names, defaults, enum_numbers) -> None:
+def test_the_output_of_protobuf_is_parsed(config, proto_names, defaults, enum_numbers) -> None:
     text = json_format.MessageToJson(
         config,
         preserving_proto_field_name=proto_names,
@@ -38,16 +38,16 @@ def test_what_protobuf_prints_is_read_back(config, proto_names, defaults, enum_n
 
 
 @given(JSON)
-def test_any_json_gives_a_reading(document: Any) -> None:
+def test_any_json_is_parsed_or_has_problems(document: Any) -> None:
     read_config_json(json.dumps(document))
 
 
 @given(st.text() | st.binary())
-def test_any_text_gives_a_reading(garbage: str | bytes) -> None:
+def test_any_text_is_parsed_or_has_problems(garbage: str | bytes) -> None:
     read_config_json(garbage)
 
 
-def test_integers_of_64_bits_are_numbers_or_strings() -> None:
+def test_64_bit_integers_are_numbers_or_strings() -> None:
     reading = read_config_json('{"input": [{"dims": [1, "2", 3.0, "-1"]}]}')
     assert reading.problems == []
     assert reading.config.input[0].dims == [1, 2, 3, -1]
@@ -59,7 +59,7 @@ def test_null_means_not_set() -> None:
     assert reading.config == ModelConfig()
 
 
-def test_a_syntax_error_tells_its_place() -> None:
+def test_a_syntax_error_has_a_position() -> None:
     (problem,) = read_config_json('{"name":\n "m",,}').problems
     assert (problem.line, problem.column) == (2, 6)
 
@@ -72,11 +72,11 @@ def test_a_syntax_error_tells_its_place() -> None:
         ("[" * sys.getrecursionlimit() * 20, "the JSON is nested too deeply"),
     ],
 )
-def test_what_is_no_json_is_one_problem(text: str | bytes, expected: str) -> None:
+def test_invalid_json_is_one_problem(text: str | bytes, expected: str) -> None:
     assert [problem.text for problem in read_config_json(text).problems] == [expected]
 
 
-def test_all_problems_are_told_at_once_with_their_keys() -> None:
+def test_all_problems_are_reported_at_once_with_their_keys() -> None:
     document = {
         "max_batchsize": 4,
         "input": [{"dataType": "FP32", "dims": ["1", 2.5, True]}, 7],
@@ -106,5 +106,5 @@ def test_two_members_of_a_oneof_are_a_problem() -> None:
     ]
 
 
-def test_a_document_that_is_no_object_is_a_problem() -> None:
+def test_a_document_that_is_not_an_object_is_a_problem() -> None:
     assert problems([]) == ["expected an object, got []"]

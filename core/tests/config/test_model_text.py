@@ -35,7 +35,7 @@ def problems(text: str | bytes) -> list[str]:
 
 
 @given(model_configs(), st.booleans(), st.booleans(), st.booleans(), st.booleans())
-def test_what_protobuf_prints_is_read_back(config, one_line, short, pointy, utf8) -> None:
+def test_the_output_of_protobuf_is_parsed(config, one_line, short, pointy, utf8) -> None:
     text = text_format.MessageToString(
         config, as_one_line=one_line, use_short_repeated_primitives=short, pointy_brackets=pointy, as_utf8=utf8
     )
@@ -45,7 +45,7 @@ def test_what_protobuf_prints_is_read_back(config, one_line, short, pointy, utf8
 
 
 @given(model_configs())
-def test_what_is_written_is_read_back(config) -> None:
+def test_the_own_output_is_parsed(config) -> None:
     assert read_config_text(config_to_text(config)).config == config
 
 
@@ -61,11 +61,11 @@ def test_a_damaged_text_is_accepted_only_if_protobuf_accepts_it(config, data) ->
 
 
 @given(st.binary() | st.text())
-def test_any_bytes_give_a_reading(garbage: bytes | str) -> None:
+def test_any_bytes_are_parsed_or_have_problems(garbage: bytes | str) -> None:
     read_config_text(garbage)
 
 
-def test_every_notation_of_the_format_is_understood() -> None:
+def test_every_notation_of_the_format_is_parsed() -> None:
     reading = read_config_text(VALID)
     assert reading.problems == []
     assert reading.config == text_format.Parse(VALID, ModelConfig())
@@ -87,7 +87,7 @@ def test_positions_are_those_of_the_keys_and_of_list_elements() -> None:
     assert positions.nearest("input[0].reshape.shape") == Position(6, 3)
 
 
-def test_all_problems_are_told_at_once_in_the_order_of_the_text() -> None:
+def test_all_problems_are_reported_at_once_in_the_order_of_the_text() -> None:
     text = 'max_batchsize: 4\ninput [ { data_type: FP32 dims: [ 1, x ] }\n { name: b } ]\nbackend:\nplatform: "p"'
     assert problems(text) == [
         "line 1, column 1: max_batchsize: unknown field 'max_batchsize'; did you mean 'max_batch_size'?",
@@ -122,11 +122,11 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_text() -> None:
         ),
     ],
 )
-def test_a_field_that_cannot_be_set_so_is_a_problem(text: str, expected: str) -> None:
+def test_an_invalid_field_is_a_problem(text: str, expected: str) -> None:
     assert problems(text) == [f"line 1, {expected}"]
 
 
-def test_an_element_that_cannot_be_read_keeps_its_index() -> None:
+def test_an_invalid_element_keeps_its_index() -> None:
     reading = read_config_text("input { dims: [ x, y ] dims: z }")
     assert [problem.path for problem in reading.problems] == [f"input[0].dims[{index}]" for index in range(3)]
 
@@ -135,21 +135,21 @@ def test_a_default_may_be_overwritten_as_in_protobuf() -> None:
     assert read_config_text("max_batch_size: 0 max_batch_size: 4").config.max_batch_size == 4
 
 
-def test_bytes_may_begin_with_a_byte_order_mark_and_end_lines_as_windows_does() -> None:
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted() -> None:
     reading = read_config_text(b'\xef\xbb\xbfname: "m"\r\nbackend: "b"\r\n')
     assert reading.problems == []
     assert (reading.config.name, reading.config.backend) == ("m", "b")
 
 
-def test_bytes_that_are_not_utf8_are_a_problem_with_a_place() -> None:
+def test_bytes_that_are_not_utf8_are_a_problem_with_a_position() -> None:
     assert problems('name: "m"\n # é'.encode() + b"\xff") == ["line 2, column 5: the text is not UTF-8"]
 
 
-def test_checking_raises_all_problems_under_the_name_of_the_source() -> None:
+def test_checked_raises_all_problems_with_the_source() -> None:
     with pytest.raises(InvalidConfig, match=r"config.pbtxt of model 'm' has 1 problem:\n  line 1, column 1: nam: unkn"):
         read_config_text('nam: "m"').checked("config.pbtxt of model 'm'")
 
 
-def test_only_what_is_set_is_written() -> None:
+def test_only_set_fields_are_written() -> None:
     config = ModelConfig(name="é", input=[model_config_pb2.ModelInput(name="x", dims=[-1])])
     assert config_to_text(config) == 'name: "é"\ninput {\n  name: "x"\n  dims: -1\n}\n'

@@ -16,17 +16,17 @@ STEPS = model_config(
 ).ensemble_scheduling.step
 
 
-def test_a_step_is_needed_for_what_it_makes_and_for_what_others_make_of_that():
+def test_a_step_is_needed_directly_or_indirectly():
     assert needed_steps(STEPS, ["OUT"]) == [0, 1, 2]
     assert needed_steps(STEPS, ["MORE"]) == [1]
     assert needed_steps(STEPS, ["LAST", "MORE"]) == [1, 3]
 
 
-def test_nothing_is_needed_for_what_no_step_makes():
+def test_unknown_tensors_need_no_step():
     assert needed_steps(STEPS, ["IN", "unknown"]) == []
 
 
-def test_a_circle_ends():
+def test_a_cycle_ends():
     circle = model_config(
         'name: "e" platform: "ensemble" ensemble_scheduling { step { model_name: "a" '
         'input_map { key: "X" value: "t" } output_map { key: "Y" value: "t" } } }'

@@ -18,49 +18,49 @@ from tritonpy import (
 @pytest.mark.parametrize(
     ("text", "value"), [("1", True), ("TRUE", True), ("on", True), ("0", False), ("False", False), ("Off", False)]
 )
-def test_booleans_are_spelt_as_in_triton(text, value):
+def test_booleans_are_spelled_as_in_triton(text, value):
     assert parameter_bool("k", text) is value
 
 
 @pytest.mark.parametrize("text", ["", "yes", "2", " true"])
-def test_what_is_no_boolean_is_refused_with_the_key_and_what_there_is(text):
+def test_an_invalid_boolean_is_refused_with_the_key_and_the_choices(text):
     with pytest.raises(InvalidArgument) as caught:
         parameter_bool("k", text)
     assert caught.value.message == f"parameter 'k': failed to convert '{text}' to boolean (true, on, 1, false, off, 0)"
 
 
 @given(st.integers(-(1 << 31), (1 << 31) - 1))
-def test_an_integer_of_32_bits_comes_back(number):
+def test_a_32_bit_integer_is_accepted(number):
     assert parameter_int("k", str(number)) == number
 
 
 @pytest.mark.parametrize("text", ["", "one", "1.5", "0x1", "9" * 5000])
-def test_what_is_no_integer_is_refused(text):
+def test_an_invalid_integer_is_refused(text):
     with pytest.raises(InvalidArgument) as caught:
         parameter_int("k", text)
     assert caught.value.message == f"parameter 'k': failed to convert '{text}' to integral number (such as 4)"
 
 
 @pytest.mark.parametrize(
-    ("text", "bounds", "said"),
+    ("text", "bounds", "limit"),
     [
         ("2147483648", {}, "at most 2147483647"),
         ("-1", {"least": 0}, "at least 0"),
         ("3", {"least": 1, "most": 2}, "at most 2"),
     ],
 )
-def test_an_integer_has_bounds(text, bounds, said):
+def test_an_integer_has_bounds(text, bounds, limit):
     with pytest.raises(InvalidArgument) as caught:
         parameter_int("k", text, **bounds)
-    assert caught.value.message == f"parameter 'k' is {text}, it must be {said}"
+    assert caught.value.message == f"parameter 'k' is {text}, it must be {limit}"
 
 
 @pytest.mark.parametrize(("text", "count"), [("-2", 0), ("0", 0), ("3", 3), (str(MOST_THREADS), MOST_THREADS)])
-def test_threads_are_a_count_and_nothing_where_there_is_none(text, count):
+def test_a_thread_count_below_1_is_0(text, count):
     assert parameter_threads("k", text) == count
 
 
-def test_more_threads_than_any_machine_can_have_are_refused():
+def test_too_many_threads_are_refused():
     with pytest.raises(InvalidArgument, match=f"'k' is {MOST_THREADS + 1}, it must be at most {MOST_THREADS}"):
         parameter_threads("k", str(MOST_THREADS + 1))
 
@@ -71,7 +71,7 @@ def test_bytes_are_a_number_or_a_size(text, size):
 
 
 @pytest.mark.parametrize("text", ["", "-1", "big", "1XB"])
-def test_what_is_no_number_of_bytes_is_refused(text):
+def test_an_invalid_number_of_bytes_is_refused(text):
     with pytest.raises(InvalidArgument) as caught:
         parameter_bytes("k", text)
     assert caught.value.message == (
@@ -87,7 +87,7 @@ def test_a_number_of_bytes_has_bounds(text):
     assert caught.value.message == f"parameter 'k' is {text}, it must be a number of bytes of at least 1"
 
 
-def test_a_choice_is_one_of_those_that_there_are_in_any_case():
+def test_a_choice_ignores_case():
     assert parameter_choice("k", "BF16", ["fp32", "bf16"]) == "bf16"
     with pytest.raises(InvalidArgument) as caught:
         parameter_choice("k", "Fp8", ["fp32", "bf16"])

@@ -19,17 +19,17 @@ from tritonpy.config.positions import Position, Positions, child, entry, parent
         ('parameters["a[0]"]', "parameters"),
     ],
 )
-def test_the_parent_is_one_step_up(path: str, above: str) -> None:
+def test_the_parent_is_one_level_up(path: str, above: str) -> None:
     assert parent(path) == above
 
 
 @given(st.text())
-def test_any_map_key_makes_one_step(key: str) -> None:
+def test_any_map_key_is_one_level(key: str) -> None:
     assert parent(child(entry("parameters", key), "string_value")) == entry("parameters", key)
     assert parent(entry("parameters", key)) == "parameters"
 
 
-def test_a_number_as_key_is_not_quoted() -> None:
+def test_a_numeric_key_is_not_quoted() -> None:
     assert entry("priority_queue_policy", 2) == "priority_queue_policy[2]"
 
 

@@ -8,7 +8,7 @@ from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput
 SIZE = ModelConfig.DESCRIPTOR.fields_by_name["max_batch_size"]
 
 
-def test_the_ends_of_the_range_belong_to_it() -> None:
+def test_the_range_is_inclusive() -> None:
     assert integer_in_range(SIZE, -(2**31)) == -(2**31)
     assert integer_in_range(SIZE, 2**31 - 1) == 2**31 - 1
 
@@ -27,6 +27,6 @@ def test_the_values_of_an_enum_are_known_by_name() -> None:
     }
 
 
-def test_values_of_what_is_no_enum_are_a_bug() -> None:
+def test_enum_numbers_of_another_field_raise() -> None:
     with pytest.raises(AssertionError, match="is not an enum"):
         enum_numbers(SIZE)

@@ -39,12 +39,12 @@ def value(field: FieldDescriptor, text: str):
         (STRING, r"'\x41\101\u00e9\U0001F600'", "AAé😀"), (STRING, r'"\xc3" "\xa9"', "é"),
     ],
 )  # fmt: skip
-def test_every_way_to_write_a_value_is_understood(field: FieldDescriptor, text: str, expected: object) -> None:
+def test_every_notation_of_a_value_is_accepted(field: FieldDescriptor, text: str, expected: object) -> None:
     assert value(field, text) == expected
 
 
 @pytest.mark.parametrize("text", ["nan", "-NaN", "nanf"])
-def test_not_a_number_is_understood(text: str) -> None:
+def test_nan_is_accepted(text: str) -> None:
     assert math.isnan(value(DOUBLE, text))
 
 
@@ -75,17 +75,15 @@ def test_not_a_number_is_understood(text: str) -> None:
         (STRING, '"\\é"', r"\é is not an escape sequence; write \\ for a backslash"),
         (STRING, r'"\ud800"', r"\ud800 is not an escape sequence; write \\ for a backslash"),
         (STRING, r'"\400"', r"\400 is not an escape sequence; write \\ for a backslash"),
-        (STRING, r'"\xff"', r'the string is not UTF-8 once its escapes are read: "\xff"'),
+        (STRING, r'"\xff"', r'the string is not UTF-8 after its escapes are decoded: "\xff"'),
     ],
 )
-def test_what_a_field_cannot_hold_is_refused_with_what_it_takes(
-    field: FieldDescriptor, text: str, expected: str
-) -> None:
+def test_an_invalid_value_is_refused_with_the_expected_type(field: FieldDescriptor, text: str, expected: str) -> None:
     with pytest.raises(ValueError) as caught:
         value(field, text)
     assert str(caught.value) == expected
 
 
 @given(st.floats(allow_nan=False))
-def test_every_number_is_read_as_written(number: float) -> None:
+def test_numbers_are_parsed_exactly(number: float) -> None:
     assert value(DOUBLE, repr(number)) == number

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.config.text_tree import MAX_DEPTH, Block, Scalar, parse
+from tritonpy.config.text_tree import MAX_DEPTH, MessageBlock, Scalar, parse
 
 
 def problems(text: str) -> list[str]:
@@ -18,11 +18,11 @@ def test_a_tree_has_fields_blocks_lists_and_scalars() -> None:
         ("a", True, False), ("b", False, False), ("d", True, True),
     ]  # fmt: skip
     block = fields[1].values[0]
-    assert isinstance(block, Block)
+    assert isinstance(block, MessageBlock)
     inner = block.fields[0].values[0]
     assert isinstance(inner, Scalar)
     assert inner.pieces == ('"x"', '"y"')
-    assert [type(value) for value in fields[2].values] == [Block, Scalar]
+    assert [type(value) for value in fields[2].values] == [MessageBlock, Scalar]
 
 
 @pytest.mark.parametrize(
@@ -48,21 +48,21 @@ def test_a_tree_has_fields_blocks_lists_and_scalars() -> None:
         ]),
     ],
 )  # fmt: skip
-def test_a_syntax_error_is_told_once_and_reading_goes_on(text: str, expected: list[str]) -> None:
+def test_a_syntax_error_is_reported_once_and_parsing_continues(text: str, expected: list[str]) -> None:
     assert problems(text) == expected
 
 
-def test_fields_behind_an_error_are_read() -> None:
+def test_fields_after_an_error_are_parsed() -> None:
     fields, found = parse("a { x ? }\nb: 1\nc: ]\nd: 2")
     assert len(found) >= 2
     assert [field.name for field in fields] == ["a", "b", "d"]
 
 
-def test_deep_nesting_is_an_error_and_no_crash() -> None:
+def test_deep_nesting_is_an_error() -> None:
     assert any(f"deeper than {MAX_DEPTH} levels" in text for text in problems("a {" * 10_000))
     assert any(f"deeper than {MAX_DEPTH} levels" in text for text in problems("a: [{" * 10_000))
 
 
 @given(st.text(alphabet='ab:{}[]<>,;"1 \n#\\'))
-def test_any_text_is_read_to_its_end(text: str) -> None:
+def test_any_text_is_parsed_to_its_end(text: str) -> None:
     parse(text)

@@ -35,7 +35,7 @@ def test_a_counter_adds_up() -> None:
     assert counter.snapshot({"a": "b"}).value == 2.5
 
 
-def test_a_counter_never_falls() -> None:
+def test_a_counter_never_decreases() -> None:
     counter = cell(COUNTER)
     counter.increment(1)
     with pytest.raises(InvalidArgument) as refused:
@@ -46,7 +46,7 @@ def test_a_counter_never_falls() -> None:
     assert counter.value() == 1
 
 
-def test_a_gauge_goes_where_it_is_sent() -> None:
+def test_a_gauge_can_be_set_and_incremented() -> None:
     gauge = cell(GAUGE)
     gauge.increment(-1)
     assert gauge.value() == -1
@@ -66,27 +66,27 @@ def test_a_gauge_goes_where_it_is_sent() -> None:
         (HISTOGRAM, "value", (), "Value"),
     ],
 )
-def test_what_a_kind_cannot_do_is_refused(kind: MetricKind, operation: str, arguments: Any, name: str) -> None:
+def test_an_unsupported_operation_is_refused(kind: MetricKind, operation: str, arguments: Any, name: str) -> None:
     with pytest.raises(Unsupported) as refused:
         getattr(cell(kind), operation)(*arguments)
     assert refused.value.message == f"{kind.triton_name} does not support {name}"
 
 
-def test_a_histogram_counts_what_is_at_most_each_bound() -> None:
+def test_a_histogram_counts_observations_up_to_each_bound() -> None:
     found = histogram([0.1, 1, 2.5], 0.05, 0.1, 1.5, 100, -3)
     assert (found.bounds, found.counts, found.count) == ([0.1, 1, 2.5], [3, 3, 4], 5)
     assert found.sum == pytest.approx(98.65)
 
 
-def test_a_histogram_without_bounds_counts_all() -> None:
+def test_a_histogram_without_bounds_counts_all_observations() -> None:
     assert histogram([], 1, 2) == HistogramSnapshot([], [], 2, 3.0)
 
 
-def test_the_last_bucket_may_be_named() -> None:
+def test_the_infinite_bucket_may_be_given() -> None:
     assert histogram([1, math.inf], 2) == HistogramSnapshot([1], [0], 1, 2.0)
 
 
-def test_what_is_no_number_counts_and_spoils_the_sum() -> None:
+def test_nan_is_counted_and_makes_the_sum_nan() -> None:
     found = histogram([1, 2], math.nan)
     assert (found.counts, found.count) == ([1, 1], 1)
     assert math.isnan(found.sum)
@@ -99,14 +99,14 @@ def test_bounds_that_do_not_ascend_are_refused(bounds: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "buckets", "says"),
+    ("kind", "buckets", "text"),
     [
         (HISTOGRAM, None, "Bucket boundaries not found in Metric args."),
         (COUNTER, [], "Unexpected args found in counter Metric constructor."),
         (GAUGE, [1.0], "Unexpected args found in gauge Metric constructor."),
     ],
 )
-def test_buckets_belong_to_histograms(kind: MetricKind, buckets: Any, says: str) -> None:
+def test_buckets_belong_to_histograms(kind: MetricKind, buckets: Any, text: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
         make_cell(kind, buckets)
-    assert refused.value.message == says
+    assert refused.value.message == text

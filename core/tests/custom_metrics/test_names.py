@@ -10,18 +10,18 @@ from tritonpy.errors import AlreadyExists, InvalidArgument
 @pytest.mark.parametrize(
     "name", ["requests", "Requests_2", "_hidden", "vllm:latency_s", "things_total", "nv_llm_tokens"]
 )
-def test_a_name_that_prometheus_allows_is_allowed(name: str) -> None:
+def test_a_valid_name_is_accepted(name: str) -> None:
     check_name(name)
 
 
 @pytest.mark.parametrize("name", ["", "0things", "two words", "dash-ed", "__internal", "straße", "line\n", "x{y}"])
-def test_another_name_is_refused(name: str) -> None:
+def test_an_invalid_name_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^Invalid metric name$"):
         check_name(name)
 
 
 @pytest.mark.parametrize("name", ["nv_inference_count", "nv_inference_queue_summary_us", "nv_cache_num_hits_per_model"])
-def test_the_server_s_own_names_are_refused(name: str) -> None:
+def test_the_servers_own_names_are_refused(name: str) -> None:
     assert name in SERVER_METRICS
     with pytest.raises(AlreadyExists, match=f"Family name already exists: '{name}' is a metric of the server itself"):
         check_name(name)
@@ -32,18 +32,18 @@ def test_labels_are_sorted_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "0", "__x", "a:b", "a b", "é"])
-def test_a_label_that_prometheus_does_not_allow_is_refused(name: str) -> None:
+def test_an_invalid_label_is_refused(name: str) -> None:
     with pytest.raises(InvalidArgument, match=r"^Invalid label name$"):
         sorted_labels({name: "x"}, MetricKind.GAUGE)
 
 
-def test_the_label_that_names_a_bucket_is_free_for_other_kinds_alone() -> None:
+def test_the_bucket_label_is_reserved_for_histograms() -> None:
     assert sorted_labels({"le": "x"}, MetricKind.COUNTER) == (("le", "x"),)
     with pytest.raises(InvalidArgument, match="Invalid label name"):
         sorted_labels({"le": "x"}, MetricKind.HISTOGRAM)
 
 
-def test_a_label_s_value_is_a_text() -> None:
+def test_a_label_value_must_be_text() -> None:
     with pytest.raises(InvalidArgument) as refused:
         sorted_labels({"version": 1}, MetricKind.GAUGE)  # type: ignore[dict-item]
     assert refused.value.message == (

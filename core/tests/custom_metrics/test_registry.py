@@ -13,7 +13,7 @@ def registry() -> CustomMetrics:
     return CustomMetrics()
 
 
-def test_a_snapshot_has_families_and_metrics_in_the_order_of_their_making(registry: CustomMetrics) -> None:
+def test_a_snapshot_is_in_the_order_of_creation(registry: CustomMetrics) -> None:
     model = ModelMetrics(registry)
     second = model.family("b", "the first", COUNTER)
     model.family("a", "the second", GAUGE).metric().set(3)
@@ -28,12 +28,12 @@ def test_a_snapshot_has_families_and_metrics_in_the_order_of_their_making(regist
     assert list(registry.snapshot()[0].metrics[0].labels) == ["m", "n"]
 
 
-def test_a_family_without_metrics_is_not_shown(registry: CustomMetrics) -> None:
+def test_a_family_without_metrics_is_omitted(registry: CustomMetrics) -> None:
     ModelMetrics(registry).family("empty", "", COUNTER)
     assert registry.snapshot() == []
 
 
-def test_two_models_share_a_family_and_the_first_one_describes_it(registry: CustomMetrics) -> None:
+def test_two_models_share_a_family_with_the_first_description(registry: CustomMetrics) -> None:
     one, other = ModelMetrics(registry), ModelMetrics(registry)
     one.family("shared", "first", COUNTER).metric({"model": "one"}).increment(1)
     other.family("shared", "second", COUNTER).metric({"model": "other"}).increment(2)
@@ -42,7 +42,7 @@ def test_two_models_share_a_family_and_the_first_one_describes_it(registry: Cust
     assert [(metric.labels["model"], metric.value) for metric in family.metrics] == [("one", 1), ("other", 2)]
 
 
-def test_a_name_has_one_kind_as_long_as_somebody_owns_it(registry: CustomMetrics) -> None:
+def test_a_name_has_one_kind_while_it_has_owners(registry: CustomMetrics) -> None:
     model = ModelMetrics(registry)
     family = model.family("thing", "a counter", COUNTER)
     with pytest.raises(InvalidArgument, match=r"^Family name already exists with different type$"):

@@ -1,4 +1,4 @@
-"""CUDA without a GPU: what it allocates is ordinary memory of this process."""
+"""A fake of CUDA without a GPU; its allocations are ordinary memory of this process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from tritonpy.cuda_calls import CudaError
 
 
 class FakeCuda:
-    """Does what `CudaCalls` does. `pinned` and `on_gpu` are the sizes of what is allocated; `limit` is the most that there may be at once."""
+    """A fake of `CudaCalls`.
+
+    `pinned` and `on_gpu` return the sizes of the live allocations; `limit` bounds their sum.
+    """
 
     def __init__(self, limit=1 << 30):
         self.limit = limit
-        self.allocations = Counter()  # all that there ever were, by kind
+        self.allocations = Counter()  # numbers of all allocations so far, by kind
         self._live = {}
 
     @property

@@ -1,4 +1,4 @@
-"""The same with the real thing."""
+"""Tests of the memory pools on a real GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tritonpy.config.server.device_settings import DeviceSettings
 from tritonpy.cuda_calls import open_cuda_calls
 from tritonpy.device_memory import MemoryPools
-from tritonpy.devices import NobodyTells, gpu_memory, supported_gpus, visible_gpus
+from tritonpy.devices import GpuMemoryUnavailable, gpu_memory, supported_gpus, visible_gpus
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
 
 MIB = 1 << 20
@@ -27,12 +27,12 @@ def pools():
     made.close()
 
 
-def test_what_goes_to_the_gpu_comes_back(pools):
+def test_data_survives_a_round_trip_to_the_gpu(pools):
     model, calls = pools.of_model(ModelOptimizationPolicy()), open_cuda_calls()
     there = model.pinned_input("IN", "FP32", (1000,))
     there[:] = np.arange(1000)
     back = model.pinned_output("OUT", "FP32", (1000,))
-    for size in (4000, 300 * MIB):  # of the pool, and for itself
+    for size in (4000, 300 * MIB):  # from the pool, and allocated separately
         block = model.on_device(0, size)
         calls.to_device(block.address, there, 0)
         back[:] = 0
@@ -41,7 +41,7 @@ def test_what_goes_to_the_gpu_comes_back(pools):
 
 
 @pytest.mark.skipif(not HAS_NVML, reason="needs nvidia-ml-py")
-def test_what_nobody_holds_is_the_gpu_s_again(pools):
+def test_released_memory_returns_to_the_gpu(pools):
     model = pools.of_model(ModelOptimizationPolicy())
     block = model.on_device(0, 100 * MIB)
     before, total = gpu_memory(0)
@@ -53,8 +53,8 @@ def test_what_nobody_holds_is_the_gpu_s_again(pools):
 
 
 @pytest.mark.skipif(not HAS_NVML, reason="needs nvidia-ml-py")
-def test_the_driver_tells_of_its_gpus():
+def test_the_driver_reports_its_gpus():
     assert supported_gpus(1.0) == visible_gpus()
     assert supported_gpus(99.0) == []
-    with pytest.raises(NobodyTells, match="there is no GPU"):
+    with pytest.raises(GpuMemoryUnavailable, match="there is no GPU"):
         gpu_memory(len(visible_gpus()))

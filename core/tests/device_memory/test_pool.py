@@ -25,27 +25,27 @@ def host_pool(cuda, total=1024):
     return Pool("pinned system memory", total, HostBlock, cuda.pin, cuda.unpin)
 
 
-def test_nothing_is_allocated_before_somebody_needs_it_and_then_once(cuda):
+def test_the_region_is_allocated_once_at_the_first_request(cuda):
     pool = host_pool(cuda)
     assert (cuda.pinned, pool.used()) == ([], 0)
-    pieces = [pool.take(100, ME) for _ in range(3)]
+    blocks = [pool.take(100, ME) for _ in range(3)]
     assert (cuda.pinned, pool.used(), pool.held(ME), pool.held(YOU)) == ([1024], 300, 300, 0)
-    assert len({piece.address for piece in pieces}) == 3
+    assert len({block.address for block in blocks}) == 3
 
 
-def test_a_piece_comes_back_when_the_last_view_on_it_goes(cuda):
+def test_a_block_returns_with_its_last_view(cuda):
     pool = host_pool(cuda)
-    piece = pool.take(8, ME)
-    view = np.asarray(piece).view(np.int32)[1:]
+    block = pool.take(8, ME)
+    view = np.asarray(block).view(np.int32)[1:]
     view[:] = 7
-    del piece
+    del block
     assert pool.used() == 8
     assert view.tolist() == [7]
     del view
     assert (pool.used(), pool.held(ME)) == (0, 0)
 
 
-def test_without_room_there_is_nothing_and_that_is_counted(cuda):
+def test_requests_to_a_full_pool_are_counted(cuda):
     pool = host_pool(cuda)
     all_of_it = pool.take(1024, ME)
     assert (pool.take(1, YOU), pool.misses) == (None, 1)
@@ -54,12 +54,12 @@ def test_without_room_there_is_nothing_and_that_is_counted(cuda):
     assert pool.take(1, YOU) is not None
 
 
-def test_a_pool_of_no_bytes_allocates_nothing(cuda):
+def test_an_empty_pool_allocates_nothing(cuda):
     pool = host_pool(cuda, 0)
     assert (pool.usable, pool.take(1, ME), cuda.pinned) == (False, None, [])
 
 
-def test_a_region_that_cannot_be_had_is_told_of_once_and_not_tried_again(caplog):
+def test_a_failed_allocation_is_logged_once_and_not_retried(caplog):
     cuda = FakeCuda(limit=10)
     pool = host_pool(cuda)
     assert [pool.take(1, ME) for _ in range(3)] == [None] * 3
@@ -67,48 +67,49 @@ def test_a_region_that_cannot_be_had_is_told_of_once_and_not_tried_again(caplog)
     assert caplog.text.count("Unable to allocate pinned system memory, its pool will not be available: cudaMalloc") == 1
 
 
-def test_what_the_pool_has_no_room_for_may_be_had_apart_and_is_the_owner_s_too(cuda):
+def test_a_separate_block_is_charged_to_its_owner(cuda):
     pool = Pool(
         "CUDA memory on GPU 1", 256, DeviceBlock, lambda size: cuda.allocate(size, 1), lambda at: cuda.free(at, 1), 1
     )
-    within, apart = pool.take(200, ME), pool.take_apart(5000, ME)
+    within, separate = pool.take(200, ME), pool.allocate_separately(5000, ME)
     assert (cuda.on_gpu(1), pool.used(), pool.held(ME)) == ([256, 5000], 200, 5200)
-    assert (apart.device, apart.byte_size) == (1, 5000)
-    interface = apart.__cuda_array_interface__
-    assert (interface["shape"], interface["typestr"], interface["data"]) == ((5000,), "|u1", (apart.address, False))
-    del within, apart
+    assert (separate.device, separate.byte_size) == (1, 5000)
+    interface = separate.__cuda_array_interface__
+    assert (interface["shape"], interface["typestr"], interface["data"]) == ((5000,), "|u1", (separate.address, False))
+    del within, separate
     assert (cuda.on_gpu(1), pool.held(ME)) == ([256], 0)
 
 
-def test_what_cannot_be_had_at_all_is_refused(cuda):
+def test_a_failed_separate_allocation_is_refused(cuda):
     cuda.limit = 10
     with pytest.raises(Unavailable, match=r"^Failed to allocate pinned system memory with byte size 11: cudaMalloc: "):
-        host_pool(cuda).take_apart(11, ME)
+        host_pool(cuda).allocate_separately(11, ME)
 
 
-def test_a_closed_pool_is_freed_with_its_last_piece(cuda):
+def test_a_closed_pool_is_freed_with_its_last_block(cuda):
     pool = host_pool(cuda)
-    piece = pool.take(8, ME)
+    block = pool.take(8, ME)
     pool.close()
     assert (pool.take(8, ME), pool.usable, cuda.pinned) == (None, False, [1024])
-    assert piece.byte_size == 8
-    del piece
+    assert block.byte_size == 8
+    del block
     assert cuda.pinned == []
     pool.close()
 
 
-def test_pieces_may_go_in_the_middle_of_anything_and_on_any_thread(cuda):
+def test_blocks_may_be_released_at_any_point_and_on_any_thread(cuda):
     pool = host_pool(cuda, 64 * ALIGNMENT)
 
     def work(seed):
         random, kept = Random(seed), []
         for _ in range(500):
-            piece = pool.take(random.randrange(1, 4 * ALIGNMENT), seed)
-            if piece is not None:
-                array = np.asarray(piece)
+            block = pool.take(random.randrange(1, 4 * ALIGNMENT), seed)
+            if block is not None:
+                array = np.asarray(block)
                 array[:] = seed
                 kept.append([array])
-                kept[-1].append(kept[-1])  # a circle, which the collector finds some time
+                # a reference cycle, which the garbage collector finds at some point
+                kept[-1].append(kept[-1])
             if random.random() < 0.6 and kept:
                 pair = kept.pop(random.randrange(len(kept)))
                 assert (pair[0] == seed).all()
@@ -123,7 +124,7 @@ def test_pieces_may_go_in_the_middle_of_anything_and_on_any_thread(cuda):
     assert pool.take(64 * ALIGNMENT, ME) is not None
 
 
-def test_memory_that_cannot_be_freed_is_told_of(cuda, caplog):
+def test_a_free_error_is_logged(cuda, caplog):
     def refuse(_address):
         from tritonpy.cuda_calls import CudaError
 

@@ -7,46 +7,46 @@ from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.engine.admission import Admission
 
 
-class Door(Sharing):
-    """Lets in whom `full` does not keep out, and writes down who came and went."""
+class Policy(Sharing):
+    """A sharing policy that admits requests unless `full`, and records them."""
 
     def __init__(self):
         super().__init__(NoOptions(), ModelMetrics(CustomMetrics()))
         self.full = False
-        self.book = []
+        self.event_log = []
 
     def admit(self, request):
         if self.full:
             raise ResourceExhausted("full", retry_after_s=3)
-        self.book.append(("in", request))
+        self.event_log.append(("in", request))
 
     def ended(self, request):
-        self.book.append(("out", request))
+        self.event_log.append(("out", request))
 
 
 class Client(Sink):
-    """Writes down what it is asked and told."""
+    """A sink that records its calls."""
 
     def __init__(self):
-        self.heard = []
+        self.received = []
 
     def put(self, request, response):
-        self.heard.append(response)
+        self.received.append(response)
 
     def ready(self, request):
-        self.heard.append("ready")
+        self.received.append("ready")
         return False
 
     def when_ready(self, request, callback):
-        self.heard.append(callback)
+        self.received.append(callback)
 
     def cancelled(self, request):
-        self.heard.append("cancelled")
+        self.received.append("cancelled")
 
 
 @pytest.fixture
-def door():
-    return Door()
+def policy():
+    return Policy()
 
 
 @pytest.fixture
@@ -59,50 +59,50 @@ def request_(client):
     return InferRequest("m", {}, client)
 
 
-def test_an_admitted_request_is_handed_over_and_ends_with_its_final_answer(door, client, request_):
+def test_an_admitted_request_reaches_its_model_and_ends_with_its_final_response(policy, client, request_):
     handed = []
-    Admission(door, handed.append).enter(request_)
-    assert (handed, door.book) == ([request_], [("in", request_)])
+    Admission(policy, handed.append).enter(request_)
+    assert (handed, policy.event_log) == ([request_], [("in", request_)])
     answers = [InferResponse((), final=False), InferResponse((), final=False), InferResponse(())]
     for answer in answers:
-        assert door.book == [("in", request_)]
+        assert policy.event_log == [("in", request_)]
         request_.sink.put(request_, answer)
-    assert door.book == [("in", request_), ("out", request_)]
-    assert client.heard == answers
+    assert policy.event_log == [("in", request_), ("out", request_)]
+    assert client.received == answers
 
 
-def test_it_is_over_before_its_client_hears_of_it(door, request_):
-    class Asker(Client):
+def test_a_request_ends_before_its_client_gets_the_response(policy, request_):
+    class RepeatingClient(Client):
         def put(self, request, response):
-            self.heard.append(len(door.book))
+            self.received.append(len(policy.event_log))
 
-    client = request_.sink = Asker()
-    Admission(door, lambda _: None).enter(request_)
+    client = request_.sink = RepeatingClient()
+    Admission(policy, lambda _: None).enter(request_)
     request_.sink.put(request_, InferResponse(()))
-    assert client.heard == [2], "whoever sends the next request at once would be refused"
+    assert client.received == [2], "a client that sends its next request immediately would be refused"
 
 
-def test_who_is_kept_out_is_not_handed_over_and_has_not_been_in(door, client, request_):
-    door.full = True
+def test_a_refused_request_does_not_reach_its_model_and_is_not_counted(policy, client, request_):
+    policy.full = True
     handed = []
     with pytest.raises(ResourceExhausted, match="full"):
-        Admission(door, handed.append).enter(request_)
-    assert (handed, door.book, request_.sink) == ([], [], client)
+        Admission(policy, handed.append).enter(request_)
+    assert (handed, policy.event_log, request_.sink) == ([], [], client)
 
 
-def test_what_the_model_refuses_is_over_and_its_callers_again(door, client, request_):
+def test_a_request_refused_by_its_model_ends_and_returns_to_its_caller(policy, client, request_):
     def refuse(_):
         raise Internal("the model refuses")
 
     with pytest.raises(Internal, match="the model refuses"):
-        Admission(door, refuse).enter(request_)
-    assert door.book == [("in", request_), ("out", request_)]
+        Admission(policy, refuse).enter(request_)
+    assert policy.event_log == [("in", request_), ("out", request_)]
     assert request_.sink is client
-    assert client.heard == []
+    assert client.received == []
 
 
-def test_the_clients_pace_and_the_cancellation_go_through(door, client, request_):
-    Admission(door, lambda _: None).enter(request_)
+def test_flow_control_and_cancellations_reach_the_client(policy, client, request_):
+    Admission(policy, lambda _: None).enter(request_)
 
     def go_on():
         """Do nothing."""
@@ -110,5 +110,5 @@ def test_the_clients_pace_and_the_cancellation_go_through(door, client, request_
     assert not request_.sink.ready(request_)
     request_.sink.when_ready(request_, go_on)
     request_.sink.cancelled(request_)
-    assert client.heard == ["ready", go_on, "cancelled"]
-    assert door.book == [("in", request_)]
+    assert client.received == ["ready", go_on, "cancelled"]
+    assert policy.event_log == [("in", request_)]

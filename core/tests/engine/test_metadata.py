@@ -26,5 +26,5 @@ def test_shapes_are_the_configured_ones_after_the_batch_dimension(batch, leading
     )
 
 
-def test_the_platform_goes_before_the_backend():
+def test_the_platform_takes_precedence_over_the_backend():
     assert model_metadata(model_config(CONFIG.format(batch=0, more='platform: "p"')), []).platform == "p"

@@ -1,4 +1,4 @@
-"""An engine, and what the frontends of another process would have of it, joined by a socket: each end on an event loop of its own."""
+"""An engine and a frontend's engine, joined by a socket. Each end has its own event loop."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tritonpy.api.engine import Engine
 from tritonpy.api.tracer import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.frontend_processes import kinds
-from tritonpy.frontend_processes.conversation import Conversation
-from tritonpy.frontend_processes.process.asking import Asking
 from tritonpy.frontend_processes.process.engine import FrontendEngine
-from tritonpy.frontend_processes.process.sent import Sent
+from tritonpy.frontend_processes.process.forwarded_requests import ForwardedRequests
+from tritonpy.frontend_processes.process.rpc_client import EngineRpcClient
 from tritonpy.frontend_processes.process.tracer import FrontendTracer
-from tritonpy.frontend_processes.start import TracerState
+from tritonpy.frontend_processes.rpc_session import FrontendRpcSession
+from tritonpy.frontend_processes.start_message import TracerState
 from tritonpy.ipc import Frame, Kind
 from tritonpy.runners.workers.connection import Connection
 
@@ -34,7 +34,7 @@ class LoopThread:
         self._thread.start()
 
     def do(self, act: Callable[[], _T]) -> _T:
-        """Return what `act` returns, there."""
+        """Return the result of `act` on the event loop."""
 
         async def done() -> _T:
             return act()
@@ -50,7 +50,10 @@ class LoopThread:
 
 
 class EngineEnd:
-    """The end of the engine's process. `frames` are the kinds that came, `lost` why the other end is gone."""
+    """The engine's end.
+
+    `frames` are the kinds of received frames, `lost` is the reason of a disconnect.
+    """
 
     def __init__(self, engine: Engine, connection: socket.socket, tracer: Tracer) -> None:
         self.thread = LoopThread()
@@ -66,34 +69,34 @@ class EngineEnd:
 
     def _open(self, engine: Engine, connection: socket.socket, tracer: Tracer) -> None:
         loop = self.thread.loop
-        self.connection = Connection(loop, connection, self._hear, self._gone)
+        self.connection = Connection(loop, connection, self._handlers, self._connection_lost)
         metrics = ModelMetrics(self.metrics)
-        self.conversation = Conversation(engine, tracer, metrics, loop, self.connection, self._changed)
+        self.session = FrontendRpcSession(engine, tracer, metrics, loop, self.connection, self._changed)
 
-    def _hear(self, frame: Frame) -> None:
+    def _handlers(self, frame: Frame) -> None:
         self.frames.append(frame)
-        self.conversation.hear(frame)
+        self.session.handle_frame(frame)
 
-    def _gone(self, reason: str) -> None:
+    def _connection_lost(self, reason: str) -> None:
         self.lost.append(reason)
-        self.conversation.close()
+        self.session.close()
 
     def _changed(self) -> None:
         self.changes += 1
 
     def _close(self) -> None:
         self.connection.close()
-        self.conversation.close()
-        self.conversation.forget_metrics()
+        self.session.close()
+        self.session.forget_metrics()
 
 
 class FrontendEnd:
-    """The end of a frontend process: `engine` is what its frontends have."""
+    """The frontend process's end. `engine` is the engine of its frontends."""
 
     def __init__(self, connection: socket.socket, tracer: TracerState) -> None:
         self.thread = LoopThread()
         self.lost: list[str] = []
-        self.told: list[Any] = []
+        self.descriptions: list[Any] = []
         self.thread.do(lambda: self._open(connection, tracer))
 
     def close(self) -> None:
@@ -102,28 +105,28 @@ class FrontendEnd:
 
     def _open(self, connection: socket.socket, tracer: TracerState) -> None:
         loop = self.thread.loop
-        self.connection = Connection(loop, connection, self._hear, self.lost.append)
-        self.asking = Asking(loop, self.connection)
+        self.connection = Connection(loop, connection, self._handlers, self.lost.append)
+        self.rpc = EngineRpcClient(loop, self.connection)
         self.tracer = FrontendTracer(
             tracer, lambda number, stamps: self.connection.send(kinds.NOTES, [number], extras={"stamps": stamps})
         )
-        self.sent = Sent(loop, self.connection, self.tracer)
-        self.engine = FrontendEngine(self.asking, self.sent)
+        self.forwarded = ForwardedRequests(loop, self.connection, self.tracer)
+        self.engine = FrontendEngine(self.rpc, self.forwarded)
 
-    def _hear(self, frame: Frame) -> None:
-        if frame.kind == kinds.ANSWER:
-            self.sent.answered(frame)
-        elif frame.kind == Kind.REPLY:
-            self.asking.replied(frame)
+    def _handlers(self, frame: Frame) -> None:
+        if frame.kind == kinds.RESPONSES:
+            self.forwarded.handle_responses(frame)
+        elif frame.kind == Kind.QUERY_RESULT:
+            self.rpc.handle_reply(frame)
         else:
-            self.told.append(frame.extras)
+            self.descriptions.append(frame.extras)
 
 
 @contextmanager
 def linked(
     engine: Engine, tracer: Tracer | None = None, state: TracerState | None = None
 ) -> Iterator[tuple[EngineEnd, FrontendEnd]]:
-    """Give both ends; leaving closes them."""
+    """Provide both ends, and close them at the end."""
     ours, theirs = socket.socketpair()
     engine_end = EngineEnd(engine, ours, tracer or Tracer())
     frontend_end = FrontendEnd(theirs, state or TracerState(active=False, headers=()))

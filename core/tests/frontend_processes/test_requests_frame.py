@@ -11,33 +11,33 @@ from hypothesis import strategies as st
 
 from tritonpy.api.authenticator import Principal
 from tritonpy.frontend_processes import kinds
-from tritonpy.frontend_processes.heads import KnownHeads, WrittenHeads
-from tritonpy.frontend_processes.requests_frame import ReadRequests, TraceSaid, read_requests, write_requests
+from tritonpy.frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
+from tritonpy.frontend_processes.requests_frame import ReadRequests, TraceMessage, read_requests, write_requests
 from tritonpy.ipc import Endpoint, ProtocolError
-from tritonpy.ipc.blocks import PlacedInputs
-from tritonpy.testing.witness import Witness
+from tritonpy.ipc.blocks import BlockInputs
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import DTYPES, InferRequest, OutputSpec, RegionSlice, SequenceInfo, Tensor
 
-SINK = Witness().sink
+SINK = RecordingSink().sink
 TEXTS = st.text(max_size=5)
 NUMBERS = st.integers(0, 2**64 - 1)
 
 
-def through(*requests: InferRequest, said: TraceSaid | None = None) -> list[ReadRequests]:
+def through(*requests: InferRequest, message: TraceMessage | None = None) -> list[ReadRequests]:
     numbered = list(enumerate(requests, 7))
-    frame = write_requests(numbered, WrittenHeads(), lambda _number, _request: said or TraceSaid({}, []))
+    frame = write_requests(numbered, ModelIdEncoder(), lambda _number, _request: message or TraceMessage({}, []))
     extras = json.loads(json.dumps(frame.extras))
-    return read_requests(tuple(frame.words), extras, frame.rows, frame.wants, KnownHeads(), SINK)
+    return read_requests(tuple(frame.words), extras, frame.rows, frame.requested, ModelIdDecoder(), SINK)
 
 
 def through_blocks(*requests: InferRequest) -> list[ReadRequests]:
-    """The same by way of two ends, so that the inputs stay in the blocks that they came in."""
+    """Return requests after a transfer between two ends, with inputs in their blocks."""
     here, there = Endpoint(DTYPES), Endpoint(DTYPES)
-    frame = write_requests(list(enumerate(requests, 7)), WrittenHeads(), _no_trace)
+    frame = write_requests(list(enumerate(requests, 7)), ModelIdEncoder(), _no_trace)
     data, _ = here.compose(kinds.INFER, *frame)
     (arrived,) = there.feed(data)
-    rows, wants = there.rows(arrived, arrived.words[1], Tensor, PlacedInputs)
-    return read_requests(arrived.words, arrived.extras, rows, wants, KnownHeads(), SINK)
+    rows, requested = there.rows(arrived, arrived.words[1], Tensor, BlockInputs)
+    return read_requests(arrived.words, arrived.extras, rows, requested, ModelIdDecoder(), SINK)
 
 
 def add_one(number: int, size: int = 3, **fields: Any) -> InferRequest:
@@ -94,17 +94,17 @@ FIELDS = (
 
 
 @given(st.lists(requests | special_requests, max_size=4))
-def test_everything_that_requests_say_arrives_in_their_order(given_requests: list[InferRequest]) -> None:
-    for number, (sent, read) in enumerate(zip(given_requests, through(*given_requests), strict=True), 7):
+def test_all_fields_of_requests_arrive_in_order(given_requests: list[InferRequest]) -> None:
+    for number, (forwarded, read) in enumerate(zip(given_requests, through(*given_requests), strict=True), 7):
         (arrived,) = read[1]
         assert read[0] == number
         assert arrived.sink is SINK
         for field in FIELDS:
-            assert getattr(arrived, field) == getattr(sent, field), field
-            assert type(getattr(arrived, field)) is type(getattr(sent, field)), field
+            assert getattr(arrived, field) == getattr(forwarded, field), field
+            assert type(getattr(arrived, field)) is type(getattr(forwarded, field)), field
 
 
-def test_inputs_arrive_with_those_that_lie_in_regions_in_their_places() -> None:
+def test_inputs_in_regions_keep_their_positions() -> None:
     inputs = {
         "A": Tensor("A", "FP32", (1,), RegionSlice("r", 0, 4)),
         "B": Tensor.from_numpy("B", np.arange(3)),
@@ -117,19 +117,22 @@ def test_inputs_arrive_with_those_that_lie_in_regions_in_their_places() -> None:
 
 
 def test_a_plain_request_has_no_json() -> None:
-    heads = WrittenHeads()
+    model_ids = ModelIdEncoder()
     plain = request_with(inputs={"A": Tensor.from_numpy("A", np.arange(3))}, sequence=SequenceInfo(5, start=True))
-    write_requests([(1, plain)], heads, _no_trace)
-    heads.announced()
-    assert write_requests([(2, plain)], heads, _no_trace).extras == {}
+    write_requests([(1, plain)], model_ids, _no_trace)
+    model_ids.announced()
+    assert write_requests([(2, plain)], model_ids, _no_trace).extras == {}
 
 
-def test_what_may_be_traced_is_told() -> None:
-    said = TraceSaid({"traceparent": "x"}, [("HTTP_RECV_START", 5)])
-    assert [trace for _, _, trace in through(request_with(trace=object()), request_with(), said=said)] == [said, None]
+def test_trace_data_arrives() -> None:
+    message = TraceMessage({"traceparent": "x"}, [("HTTP_RECV_START", 5)])
+    assert [trace for _, _, trace in through(request_with(trace=object()), request_with(), message=message)] == [
+        message,
+        None,
+    ]
 
 
-def test_neighbours_that_differ_in_values_ids_and_times_alone_arrive_together() -> None:
+def test_consecutive_requests_with_identical_headers_arrive_together() -> None:
     [(number, requests, trace)] = through_blocks(
         add_one(1, id="a", received_ns=5), add_one(2, id="b", received_ns=6, deadline_ns=9), add_one(3, id="c")
     )
@@ -156,14 +159,14 @@ def test_neighbours_that_differ_in_values_ids_and_times_alone_arrive_together() 
         lambda: add_one(2, headers={"a": "b"}),
     ],
 )
-def test_what_differs_otherwise_arrives_by_itself(other: Callable[[], InferRequest]) -> None:
+def test_requests_with_other_differences_arrive_alone(other: Callable[[], InferRequest]) -> None:
     read = through_blocks(add_one(1), other(), add_one(3), add_one(4))
     assert [(number, len(requests)) for number, requests, _ in read] == [(7, 1), (8, 1), (9, 2)]
     values = [int(request.inputs["A"].data[0]) for _, requests, _ in read for request in requests]
     assert values == [1, 2, 3, 4]
 
 
-def test_texts_whose_size_each_request_says_arrive_one_by_one() -> None:
+def test_strings_of_different_sizes_arrive_one_by_one() -> None:
     texts = [request_with(inputs={"A": Tensor.from_numpy("A", np.array([b"x" * size]))}) for size in (1, 1)]
     assert [len(requests) for _, requests, _ in through_blocks(*texts)] == [1, 1]
 
@@ -174,19 +177,19 @@ def test_texts_whose_size_each_request_says_arrive_one_by_one() -> None:
         ((2,), {}, [[]]),
         ((1, 2, 3), {}, [[]]),
         ((1, 9, 1, 1, 9, 0, 0, 0, 0), {}, [[]]),
-        ((1, 9, 1, 1, 0, 64, 0, 0, 0), {"heads": [[0, "m", 1]], "rare": {"4": {}}}, [[]]),
-        ((1, 9, 1, 1, 0, 64, 0, 0, 0), {"heads": [[0, "m", 1]], "rare": {"0": {"priority": "x"}}}, [[]]),
-        ((1, 9, 1, 1, 0, 0, 0, 0), {"heads": [[0, "m", 1]]}, [[]]),
-        ((1, 9, 0, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]]}, [[]]),
-        ((1, 9, 2, 1, 0, 0, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]]}, [[]]),
-        ((2, 11, 2, 1, 0, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]]}, [[], []]),
-        ((1, 9, 1, 1, 0, 0, 0, 0, 0), {"heads": [[0, "m", 1]], "ids": []}, [[]]),
+        ((1, 9, 1, 1, 0, 64, 0, 0, 0), {"model_ids": [[0, "m", 1]], "optional": {"4": {}}}, [[]]),
+        ((1, 9, 1, 1, 0, 64, 0, 0, 0), {"model_ids": [[0, "m", 1]], "optional": {"0": {"priority": "x"}}}, [[]]),
+        ((1, 9, 1, 1, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]]}, [[]]),
+        ((1, 9, 0, 1, 0, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]]}, [[]]),
+        ((1, 9, 2, 1, 0, 0, 0, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]]}, [[]]),
+        ((2, 11, 2, 1, 0, 1, 0, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]]}, [[], []]),
+        ((1, 9, 1, 1, 0, 0, 0, 0, 0), {"model_ids": [[0, "m", 1]], "ids": []}, [[]]),
     ],
 )
-def test_nonsense_is_a_broken_protocol(words: tuple[int, ...], extras: dict[str, Any], rows: list[Any]) -> None:
+def test_malformed_frames_are_protocol_errors(words: tuple[int, ...], extras: dict[str, Any], rows: list[Any]) -> None:
     with pytest.raises(ProtocolError):
-        read_requests(words, extras, rows, [None] * len(rows), KnownHeads(), SINK)
+        read_requests(words, extras, rows, [None] * len(rows), ModelIdDecoder(), SINK)
 
 
-def _no_trace(_number: int, _request: InferRequest) -> TraceSaid:
+def _no_trace(_number: int, _request: InferRequest) -> TraceMessage:
     raise AssertionError("nothing is traced")

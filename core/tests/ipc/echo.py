@@ -1,4 +1,7 @@
-"""Sends every frame back: the worker's end, run by another interpreter. Arguments: the folder that has the package, the socket."""
+"""The worker's end in another interpreter, which sends every frame back.
+
+Arguments: the folder of the package and the descriptor of the socket.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ def main():
         data, control, _, _ = connection.recvmsg(1 << 16, socket.CMSG_SPACE(16 * 4))
         if not data:
             return
-        came = array.array("i")
+        received_descriptors = array.array("i")
         for _, _, raw in control:
-            came.frombytes(raw)
-        for frame in endpoint.feed(data, list(came)):
-            rows, wants = endpoint.rows(frame, 0, Tensor)
-            sent, descriptors = endpoint.compose(frame.kind, rows=rows, wants=wants)
+            received_descriptors.frombytes(raw)
+        for frame in endpoint.feed(data, list(received_descriptors)):
+            rows, requested = endpoint.rows(frame, 0, Tensor)
+            sent, descriptors = endpoint.compose(frame.kind, rows=rows, requested=requested)
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors))] if descriptors else []
             count = connection.sendmsg([sent], ancillary)
             if count < len(sent):

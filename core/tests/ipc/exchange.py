@@ -1,4 +1,4 @@
-"""Two ends in one process, and tensors to send between them."""
+"""Two ends in one process, and tensors to exchange between them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tritonpy.types import DTYPES
 KIND = 77
 
 
-class Said(NamedTuple):
-    """A tensor as an end gives and gets it."""
+class SampleTensor(NamedTuple):
+    """A tensor as ends send and receive it."""
 
     name: str
     datatype: str
@@ -34,19 +34,21 @@ class Said(NamedTuple):
         return self.name, self.datatype, self.shape, self.data.tobytes()
 
 
-def tensor(datatype: str, shape: tuple[int, ...], raw: bytes, dtypes: Mapping[str, Any], name: str = "T") -> Said:
-    """Return a tensor of the first bytes of `raw`, repeated as often as needed; BYTES takes them as they are."""
+def tensor(
+    datatype: str, shape: tuple[int, ...], raw: bytes, dtypes: Mapping[str, Any], name: str = "T"
+) -> SampleTensor:
+    """Return a tensor of the bytes `raw`, repeated if needed; BYTES takes them unchanged."""
     if datatype == "BYTES":
-        return Said(name, datatype, shape, np.frombuffer(raw, np.uint8))
+        return SampleTensor(name, datatype, shape, np.frombuffer(raw, np.uint8))
     dtype = np.dtype(dtypes[datatype])
     size = dtype.itemsize * prod(shape)
     raw = (raw * (size // max(len(raw), 1) + 1))[:size] if raw else bytes(size)
-    return Said(name, datatype, shape, np.frombuffer(raw, dtype).reshape(shape))
+    return SampleTensor(name, datatype, shape, np.frombuffer(raw, dtype).reshape(shape))
 
 
-def floats(count: int, value: float = 1.5) -> Said:
+def floats(count: int, value: float = 1.5) -> SampleTensor:
     """Return an FP32 vector."""
-    return Said("T", "FP32", (count,), np.full(count, value, np.float32))
+    return SampleTensor("T", "FP32", (count,), np.full(count, value, np.float32))
 
 
 SIGNATURES = st.lists(
@@ -57,47 +59,47 @@ SIGNATURES = st.lists(
     ),
     max_size=3,
 )
-WANTS = st.none() | st.lists(st.text(max_size=3), max_size=2).map(tuple)
+REQUESTED_OUTPUTS = st.none() | st.lists(st.text(max_size=3), max_size=2).map(tuple)
 
 
 @st.composite
-def requests(draw: st.DrawFn, dtypes: Mapping[str, Any] = DTYPES) -> tuple[list[list[Said]], list[Any]]:
-    """Draw rows of tensors, neighbours often alike, and what each row wants."""
-    kinds = draw(st.lists(st.tuples(SIGNATURES, WANTS), min_size=1, max_size=3))
-    rows, wants = [], []
+def requests(draw: st.DrawFn, dtypes: Mapping[str, Any] = DTYPES) -> tuple[list[list[SampleTensor]], list[Any]]:
+    """Draw rows of tensors, often equal in succession, and their requested outputs."""
+    kinds = draw(st.lists(st.tuples(SIGNATURES, REQUESTED_OUTPUTS), min_size=1, max_size=3))
+    rows, requested = [], []
     for index, count in draw(st.lists(st.tuples(st.integers(0, len(kinds) - 1), st.integers(1, 4)), max_size=4)):
-        signature, wanted = kinds[index]
+        signature, outputs = kinds[index]
         for _ in range(count):
             raw = draw(st.binary(max_size=20))
             rows.append([tensor(datatype, shape, raw, dtypes, name) for name, datatype, shape in signature])
-            wants.append(wanted)
-    return rows, wants
+            requested.append(outputs)
+    return rows, requested
 
 
 class Pair:
-    """A server's end and a worker's. `told` counts what each was told of free parcels."""
+    """A server's end and a worker's end. `returned` counts callbacks about free segments."""
 
     def __init__(self) -> None:
-        self.told = {"server": 0, "worker": 0}
-        self.server = Endpoint(DTYPES, lambda: self._tell("server"))
-        self.worker = Endpoint(PLAIN_DTYPES, lambda: self._tell("worker"))
+        self.returned = {"server": 0, "worker": 0}
+        self.server = Endpoint(DTYPES, lambda: self._count_return("server"))
+        self.worker = Endpoint(PLAIN_DTYPES, lambda: self._count_return("worker"))
 
-    def _tell(self, who: str) -> None:
-        self.told[who] += 1
+    def _count_return(self, end: str) -> None:
+        self.returned[end] += 1
 
     def close(self) -> None:
         self.server.close()
         self.worker.close()
 
     def settle(self) -> None:
-        """Hand back what is free at both ends."""
+        """Return free segments at both ends."""
         assert self.server.feed(self.worker.compose_returns()) == []
         assert self.worker.feed(self.server.compose_returns()) == []
 
 
 @contextmanager
 def pair() -> Iterator[Pair]:
-    """Open both ends, and close them."""
+    """Open both ends and close them afterwards."""
     both = Pair()
     try:
         yield both
@@ -106,7 +108,10 @@ def pair() -> Iterator[Pair]:
 
 
 def carry(sent: tuple[bytes, Sequence[int]], receiver: Endpoint, cuts: Sequence[int] = ()) -> list[Frame]:
-    """Do what a socket does: pass the bytes on in pieces, descriptors as copies with the first; the sender's are closed."""
+    """Transfer a frame as a socket does, in pieces, and close the descriptors of the sender.
+
+    The first piece carries copies of the descriptors.
+    """
     data, descriptors = sent
     places = sorted({cut % (len(data) + 1) for cut in cuts} | {0, len(data)})
     copies = [os.dup(descriptor) for descriptor in descriptors]
@@ -119,18 +124,18 @@ def carry(sent: tuple[bytes, Sequence[int]], receiver: Endpoint, cuts: Sequence[
     return frames
 
 
-def contents(rows: Sequence[Sequence[Said]]) -> list[list[tuple[str, str, tuple[int, ...], bytes]]]:
-    """Return what can be compared."""
+def contents(rows: Sequence[Sequence[SampleTensor]]) -> list[list[tuple[str, str, tuple[int, ...], bytes]]]:
+    """Return the rows in a form that can be compared."""
     return [[each.content for each in row] for row in rows]
 
 
 def descriptors() -> int:
-    """Return how many files this process has open, but for those that only the collector still knows."""
+    """Return the number of open files of this process, after a garbage collection."""
     gc.collect()
     return len(os.listdir("/proc/self/fd"))
 
 
 def mappings() -> int:
-    """Return how many pieces of shared memory this process has mapped."""
+    """Return the number of mapped shared segments of this process."""
     with open("/proc/self/maps", encoding="utf-8") as file:
         return sum("/memfd:tritonpy" in line or "/tritonpy-" in line for line in file)

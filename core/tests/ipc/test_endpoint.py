@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.ipc import Endpoint, Frame, Kind, ProtocolError, endpoint, parcels
+from tritonpy.ipc import Endpoint, Frame, Kind, ProtocolError, endpoint, shared_segments
 from tritonpy.ipc.endpoint import PLAIN_DTYPES
 from tritonpy.types import DTYPES, Tensor
 
-from .exchange import KIND, Pair, Said, carry, contents, descriptors, floats, mappings, pair, requests, tensor
+from .exchange import KIND, Pair, SampleTensor, carry, contents, descriptors, floats, mappings, pair, requests, tensor
 
-LARGE = 20_000  # floats: beyond what travels in a frame
+LARGE = 20_000  # floats: too many for a frame without a segment
 
 
 @pytest.fixture(autouse=True)
@@ -28,23 +28,23 @@ def _nothing_is_left_behind() -> Any:
     assert (descriptors(), mappings()) == before
 
 
-def rows_of(end: Endpoint, frame: Frame, at: int = 0) -> list[list[Said]]:
-    return [list(row) for row in end.rows(frame, at, Said)[0]]
+def rows_of(end: Endpoint, frame: Frame, at: int = 0) -> list[list[SampleTensor]]:
+    return [list(row) for row in end.rows(frame, at, SampleTensor)[0]]
 
 
 CUTS = st.lists(st.integers(0, 1 << 20), max_size=4)
 
 
-@pytest.mark.parametrize("inline", [endpoint.INLINE, 15], ids=["in the frame", "in parcels"])
-def test_requests_and_answers_travel_both_ways_for_ever(inline: int) -> None:
+@pytest.mark.parametrize("inline", [endpoint.INLINE, 15], ids=["in the frame", "in segments"])
+def test_requests_and_responses_travel_both_ways_repeatedly(inline: int) -> None:
     @given(st.lists(st.tuples(requests(DTYPES), requests(PLAIN_DTYPES), CUTS), min_size=1, max_size=4))
     def travel(exchanges: list[Any]) -> None:
         with pair() as both:
-            for (rows, wants), (answers, _), cuts in exchanges:
-                (frame,) = carry(both.server.compose(KIND, [5], rows, wants, {"a": 1}), both.worker, cuts)
+            for (rows, requested), (answers, _), cuts in exchanges:
+                (frame,) = carry(both.server.compose(KIND, [5], rows, requested, {"a": 1}), both.worker, cuts)
                 assert (frame.kind, frame.words[0], frame.extras["a"]) == (KIND, 5, 1)
-                got, wanted = both.worker.rows(frame, 1, Said)
-                assert (contents(got), wanted) == (contents(rows), wants)
+                got, got_requested = both.worker.rows(frame, 1, SampleTensor)
+                assert (contents(got), got_requested) == (contents(rows), requested)
                 (frame,) = carry(both.worker.compose(KIND, rows=answers), both.server, cuts)
                 assert contents(rows_of(both.server, frame)) == contents(answers)
 
@@ -53,10 +53,10 @@ def test_requests_and_answers_travel_both_ways_for_ever(inline: int) -> None:
         travel()
 
 
-def test_each_end_sees_bf16_as_it_can() -> None:
-    said = tensor("BF16", (3,), b"\x80\x3f\x00\x40\x40\x40", DTYPES)
+def test_each_end_represents_bf16_in_its_own_type() -> None:
+    value = tensor("BF16", (3,), b"\x80\x3f\x00\x40\x40\x40", DTYPES)
     with pair() as both:
-        (frame,) = carry(both.server.compose(KIND, rows=[[said]]), both.worker)
+        (frame,) = carry(both.server.compose(KIND, rows=[[value]]), both.worker)
         ((raw,),) = rows_of(both.worker, frame)
         assert raw.data.tolist() == [0x3F80, 0x4000, 0x4040]
         (frame,) = carry(both.worker.compose(KIND, rows=[[raw]]), both.server)
@@ -65,7 +65,7 @@ def test_each_end_sees_bf16_as_it_can() -> None:
         del frame, raw, back
 
 
-def test_the_servers_tensors_travel_as_they_are() -> None:
+def test_tensors_of_the_server_can_be_sent_directly() -> None:
     strings = Tensor.from_numpy("S", np.array([b"", b"abc"], np.object_))
     with pair() as both:
         (frame,) = carry(both.server.compose(KIND, rows=[[strings]]), both.worker)
@@ -97,7 +97,7 @@ def test_frames_of_many_sizes_use_the_same_memory_again_and_again() -> None:
             assert mappings() <= 2 * 2 * 2
 
 
-def test_what_is_kept_is_not_overwritten() -> None:
+def test_memory_in_use_is_not_overwritten() -> None:
     with pair() as both:
         kept = []
         for number in range(20):
@@ -108,11 +108,11 @@ def test_what_is_kept_is_not_overwritten() -> None:
         del frame, kept
 
 
-def test_returns_ride_on_the_next_frame_or_go_alone() -> None:
+def test_returns_are_sent_with_the_next_frame_or_alone() -> None:
     with pair() as both:
         carry(both.server.compose(KIND, rows=[[floats(LARGE)]]), both.worker)
         gc.collect()
-        assert both.told == {"server": 0, "worker": 1}
+        assert both.returned == {"server": 0, "worker": 1}
         (frame,) = carry(both.worker.compose(KIND), both.server)
         assert (frame.kind, both.worker.compose_returns()) == (KIND, b"")
         carry(both.server.compose(KIND, rows=[[floats(LARGE)]]), both.worker)
@@ -122,8 +122,8 @@ def test_returns_ride_on_the_next_frame_or_go_alone() -> None:
         assert mappings() == 2
 
 
-def test_memory_that_nobody_needs_is_unmapped_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parcels.Lender.__init__, "__defaults__", (0,))
+def test_unused_memory_is_unmapped_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_segments.SegmentPool.__init__, "__defaults__", (0,))
     with pair() as both:
         carry(both.server.compose(KIND, rows=[[floats(LARGE)]]), both.worker)
         gc.collect()
@@ -150,19 +150,19 @@ def test_descriptors_that_no_frame_took_are_closed_at_the_end() -> None:
 
 
 def failing(kind: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Return what to say so that a frame cannot be made."""
+    """Return arguments with which a frame cannot be composed."""
     if kind == "no memory":
         monkeypatch.setattr(os, "ftruncate", _full)
         return {"rows": [[floats(LARGE)]]}
     if kind == "words":
         return {"words": [-1], "rows": [[floats(3)]]}
-    if kind == "words beside a parcel":
+    if kind == "words with a segment":
         return {"words": [-1], "rows": [[floats(LARGE)]]}
     if kind == "no JSON":
         return {"extras": {"a": object()}, "rows": [[floats(3)]]}
-    if kind == "no JSON beside a parcel":
+    if kind == "no JSON with a segment":
         return {"extras": {"a": object()}, "rows": [[floats(LARGE)]]}
-    return {"rows": [[floats(3)], [Said("T", "FP32", (3,), None)]]}  # type: ignore[arg-type]
+    return {"rows": [[floats(3)], [SampleTensor("T", "FP32", (3,), None)]]}  # type: ignore[arg-type]
 
 
 def _full(*_arguments: int) -> None:
@@ -170,9 +170,9 @@ def _full(*_arguments: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["no memory", "words", "words beside a parcel", "no JSON", "no JSON beside a parcel", "no data"]
+    "kind", ["no memory", "words", "words with a segment", "no JSON", "no JSON with a segment", "no data"]
 )
-def test_a_frame_that_cannot_be_made_spoils_nothing(kind: str) -> None:
+def test_a_frame_that_cannot_be_composed_leaves_the_connection_usable(kind: str) -> None:
     with pair() as both:
         with pytest.MonkeyPatch.context() as patch:
             what = failing(kind, patch)
@@ -187,7 +187,7 @@ def test_a_frame_that_cannot_be_made_spoils_nothing(kind: str) -> None:
         assert mappings() == 2, "memory that was not sent is used again"
 
 
-def test_a_full_disk_is_an_error_of_one_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_fails_only_one_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create")
     with pair() as both:
         with pytest.MonkeyPatch.context() as patch:
@@ -200,7 +200,7 @@ def test_a_full_disk_is_an_error_of_one_frame(monkeypatch: pytest.MonkeyPatch) -
         del frame, got
 
 
-def test_signatures_beyond_what_is_remembered_are_said_again() -> None:
+def test_forgotten_signatures_are_announced_again() -> None:
     with pair() as both:
         for start in (0, 3000, 6000):
             rows = [[tensor("INT8", (0, size), b"", DTYPES)] for size in range(start, start + 3000)]
@@ -221,17 +221,17 @@ def test_a_broken_return_is_a_protocol_error(words: list[int]) -> None:
         both.server.feed(both.worker.compose(RETURN, words)[0])
 
 
-def test_a_parcel_that_comes_back_twice_is_a_protocol_error() -> None:
+def test_a_segment_returned_twice_is_a_protocol_error() -> None:
     with pair() as both:
         carry(both.server.compose(KIND, rows=[[floats(LARGE)]]), both.worker)
         gc.collect()
         returned = both.worker.compose_returns()
         assert both.server.feed(returned) == []
-        with pytest.raises(ProtocolError, match="was not lent"):
+        with pytest.raises(ProtocolError, match="is not lent"):
             both.server.feed(returned)
 
 
-def test_a_parcel_of_which_nothing_came_is_a_protocol_error() -> None:
+def test_a_segment_without_a_descriptor_is_a_protocol_error() -> None:
     with pair() as both:
         data, fresh = both.worker.compose(KIND, rows=[[floats(LARGE)]])
         for descriptor in fresh:
@@ -249,7 +249,7 @@ MUTATIONS = st.tuples(
 
 
 @given(st.lists(MUTATIONS, min_size=1, max_size=4))
-def test_garbage_of_every_kind_is_a_protocol_error_and_nothing_else(mutations: list[Any]) -> None:
+def test_invalid_data_of_every_kind_raises_only_a_protocol_error(mutations: list[Any]) -> None:
     with pair() as both:
         stream, files = valid(both)
         for how, place, garbage in mutations:
@@ -258,13 +258,13 @@ def test_garbage_of_every_kind_is_a_protocol_error_and_nothing_else(mutations: l
 
 
 def valid(both: Pair) -> tuple[bytes, list[int]]:
-    """Return what a sane worker says, with memory and descriptors."""
+    """Return valid output of a worker, with memory and descriptors."""
     stream, files = b"", []
     for what in (
         {"extras": {"pid": 1}},
         {"words": [1, 1, 2], "rows": [[floats(3)], [floats(3)], [tensor("BYTES", (1,), b"\1\0\0\0x", PLAIN_DTYPES)]]},
         {"words": [1], "rows": [[floats(LARGE)]], "extras": {"errors": {"0": [1, "x"]}}},
-        {"words": [1], "rows": [[floats(LARGE)], []], "wants": [("a",), None]},
+        {"words": [1], "rows": [[floats(LARGE)], []], "requested": [("a",), None]},
         {"words": [1], "descriptors": [os.open(os.devnull, os.O_RDONLY)]},
     ):
         some, fresh = both.worker.compose(KIND, **what)  # type: ignore[arg-type]
@@ -291,6 +291,6 @@ def listen(end: Endpoint, stream: bytes, files: list[int]) -> None:
         for frame in end.feed(stream, files):
             _ = frame.extras
             for at in range(min(len(frame.words), 3)):
-                end.rows(frame, at, Said)
+                end.rows(frame, at, SampleTensor)
     except ProtocolError:
         pass

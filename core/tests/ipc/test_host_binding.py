@@ -12,7 +12,7 @@ CORES = sorted(os.sched_getaffinity(0))
 
 
 def in_a_thread(act):
-    """Return what `act` returns in a thread of its own, whose binding ends with it."""
+    """Return the result of `act` on a new thread, whose binding ends with it."""
     found = []
     thread = threading.Thread(target=lambda: found.append(act()))
     thread.start()
@@ -20,10 +20,10 @@ def in_a_thread(act):
     return found[0]
 
 
-def test_a_thread_and_what_it_starts_run_where_they_are_told():
+def test_a_thread_and_its_children_run_on_the_given_cores():
     def act():
-        said = bind_thread(CORES[:1], None)
-        return said, os.sched_getaffinity(0), in_a_thread(lambda: os.sched_getaffinity(0))
+        failure = bind_thread(CORES[:1], None)
+        return failure, os.sched_getaffinity(0), in_a_thread(lambda: os.sched_getaffinity(0))
 
     assert in_a_thread(act) == ("", {CORES[0]}, {CORES[0]})
     assert sorted(os.sched_getaffinity(0)) == CORES
@@ -33,7 +33,7 @@ def test_without_cores_a_thread_keeps_its_own():
     assert in_a_thread(lambda: (bind_thread((), None), sorted(os.sched_getaffinity(0)))) == ("", CORES)
 
 
-def test_cores_that_cannot_be_had_are_told():
+def test_unavailable_cores_are_reported():
     assert in_a_thread(lambda: bind_thread([1023], None)).startswith("Unable to set NUMA thread affinity: ")
 
 
@@ -51,15 +51,15 @@ def test_every_thread_of_a_process_is_bound():
         thread = threading.Thread(target=other)
         thread.start()
         ready.wait(10)
-        said = bind_process(CORES[:1], None)
+        failure = bind_process(CORES[:1], None)
         over.set()
         thread.join()
-        os._exit(0 if (said, found, os.sched_getaffinity(0)) == ("", [{CORES[0]}], {CORES[0]}) else 1)
+        os._exit(0 if (failure, found, os.sched_getaffinity(0)) == ("", [{CORES[0]}], {CORES[0]}) else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 class Kernel:
-    """Stands for the C library: keeps the system calls."""
+    """Replaces the C library and records the system calls."""
 
     def __init__(self, result):
         self.result, self.calls = result, []
@@ -83,18 +83,18 @@ def test_memory_is_bound_to_a_node(kernel, node, words):
     assert kernel.calls == [(238, 2, words, 64 * len(words) + 1)]
 
 
-def test_a_kernel_that_says_no_is_told(kernel, monkeypatch):
+def test_a_refusal_of_the_kernel_is_reported(kernel, monkeypatch):
     kernel.result = -1
     monkeypatch.setattr(host_binding.ctypes, "get_errno", lambda: 1)
     assert bind_thread((), 0) == "Unable to set NUMA memory policy: Operation not permitted"
 
 
-def test_a_machine_whose_calls_are_not_known_is_told(kernel, monkeypatch):
+def test_an_unknown_machine_type_is_reported(kernel, monkeypatch):
     monkeypatch.setattr(host_binding.platform, "machine", lambda: "abacus")
-    assert bind_thread((), 0) == "memory policies of abacus are not known"
+    assert bind_thread((), 0) == "unable to set the NUMA memory policy: unknown system call on abacus"
 
 
-def test_the_real_call_works_or_says_why():
+def test_the_real_call_works_or_reports_why():
     assert in_a_thread(lambda: bind_thread((), 0)) in {
         "",
         "Unable to set NUMA memory policy: Operation not permitted",

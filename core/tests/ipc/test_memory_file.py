@@ -21,7 +21,7 @@ F_ADD_SEALS, SEAL_SEAL = 1033, 1
 
 @pytest.fixture(params=["memfd", "file", "file without reservation"])
 def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """Have memory made in each of the ways that platforms need."""
+    """Create memory in each of the ways that platforms need."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     if request.param != "memfd":
         monkeypatch.delattr(os, "memfd_create")
@@ -51,7 +51,7 @@ def test_memory_is_not_inherited_by_programs_that_are_started(kind: str) -> None
 
 
 @pytest.mark.parametrize(("way", "function"), [("memfd", "ftruncate"), ("file", "posix_fallocate")])
-def test_where_there_is_no_room_nothing_stays_behind(
+def test_no_descriptor_leaks_when_memory_is_exhausted(
     way: str, function: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def full(*_arguments: int) -> None:
@@ -64,11 +64,11 @@ def test_where_there_is_no_room_nothing_stays_behind(
     before = descriptors()
     with pytest.raises(OSError, match="No space left on device"):
         memory_file.create(SIZE)
-    assert descriptors() <= before  # what earlier tests left may close itself meanwhile
+    assert descriptors() <= before  # objects of earlier tests may close meanwhile
     assert list(tmp_path.iterdir()) == []
 
 
-def test_memory_on_a_disk_is_there_before_it_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_on_a_disk_is_reserved_before_it_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "memfd_create")
     descriptor = memory_file.create(SIZE)
     assert os.fstat(descriptor).st_blocks * 512 >= SIZE
@@ -92,7 +92,7 @@ def shrink(whose: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", SHRINKING, whose], capture_output=True, text=True, check=False)
 
 
-def test_a_worker_cannot_take_the_memory_away_under_the_server() -> None:
+def test_a_worker_cannot_shrink_the_memory_of_the_server() -> None:
     assert shrink("somebody's").returncode == -7, "SIGBUS is what the seal is there for"
     done = shrink("ours")
     assert (done.returncode, done.stdout) == (0, "refused\n0\n")
@@ -106,7 +106,7 @@ def test_memory_that_refuses_the_seal_is_refused() -> None:
     os.close(descriptor)
 
 
-def test_what_is_no_memory_cannot_be_mapped(tmp_path: Path) -> None:
+def test_other_descriptors_cannot_be_mapped(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     (tmp_path / "read only").write_bytes(bytes(SIZE))
     read, write = os.pipe()

@@ -1,4 +1,4 @@
-"""A server of today and a worker in the oldest interpreter understand each other."""
+"""A server and a worker in the oldest supported interpreter can communicate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .exchange import KIND, contents, tensor
 
 FITS = "import sys, numpy; sys.exit(sys.version_info[:2] != (3, 9))"
 LARGE = 20_000
-PATIENCE_S = 10
+WAIT_S = 10
 
 
 def candidates() -> Iterator[Path]:
@@ -35,7 +35,7 @@ def candidates() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def interpreter() -> Path:
-    """The oldest Python that workers may have, with numpy."""
+    """The oldest Python that workers may use, with numpy."""
     for path in candidates():
         if subprocess.run([path, "-c", FITS], capture_output=True, check=False).returncode == 0:
             return path
@@ -61,12 +61,10 @@ def every_datatype(shape: tuple[int, ...]) -> list[Any]:
 
 
 @pytest.mark.parametrize("shape", [(), (0, 2), (3,), (LARGE,)], ids=["scalar", "empty", "small", "in shared memory"])
-def test_every_datatype_comes_back_as_it_went(interpreter: Path, shape: tuple[int, ...], tmp_path: Path) -> None:
+def test_every_datatype_is_echoed_unchanged(interpreter: Path, shape: tuple[int, ...], tmp_path: Path) -> None:
     strings = Tensor.from_numpy("S", np.array([b"", b"abc"], np.object_))
     ours, theirs = socket.socketpair()
-    (tmp_path / "ipc").symlink_to(
-        Path(ipc.__file__).parent
-    )  # as workers have it: nothing else of tritonpy is beside it
+    (tmp_path / "ipc").symlink_to(Path(ipc.__file__).parent)  # as in workers, without other modules of tritonpy
     with (
         ours,
         subprocess.Popen(
@@ -75,21 +73,21 @@ def test_every_datatype_comes_back_as_it_went(interpreter: Path, shape: tuple[in
         ) as worker,
     ):
         theirs.close()
-        ours.settimeout(PATIENCE_S)
+        ours.settimeout(WAIT_S)
         end = Endpoint(DTYPES)
         rows = [every_datatype(shape), every_datatype(shape), [], [strings]]
-        wants: list[Any] = [("A", "B"), ("A", "B"), None, ()]
+        requested: list[Any] = [("A", "B"), ("A", "B"), None, ()]
         for _ in range(3):
-            data, files = end.compose(KIND, rows=rows, wants=wants)
+            data, files = end.compose(KIND, rows=rows, requested=requested)
             sent = socket.send_fds(ours, [data], files)
             ours.sendall(data[sent:])
             for file in files:
                 os.close(file)
-            got, wanted = end.rows(receive(ours, end), 0, Tensor)
-            assert wanted == wants
+            got, got_requested = end.rows(receive(ours, end), 0, Tensor)
+            assert got_requested == requested
             assert got[3][0].strings() == [b"", b"abc"]
             got = [[tensor(t.datatype, t.shape, t.data.tobytes(), DTYPES, t.name) for t in row] for row in got[:3]]
             assert contents(got) == contents(rows[:3])
         end.close()
         ours.close()
-        assert worker.wait(PATIENCE_S) == 0
+        assert worker.wait(WAIT_S) == 0

@@ -1,4 +1,4 @@
-"""The package runs inside the interpreters of models: what that allows."""
+"""Requirements of the package, which runs inside the interpreters of models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_each_module_is_python_of_the_oldest_interpreter(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
-def test_each_module_imports_the_standard_library_numpy_and_its_neighbours_alone(path: Path) -> None:
+def test_each_module_imports_only_the_standard_library_numpy_and_this_package(path: Path) -> None:
     foreign = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

@@ -27,7 +27,7 @@ def test_it_outlives_the_process_that_wrote_it() -> None:
     assert server.begun == 7
 
 
-def test_what_cannot_be_mapped_is_closed() -> None:
+def test_a_descriptor_that_cannot_be_mapped_is_closed() -> None:
     read, write = os.pipe()
     with pytest.raises((OSError, ValueError)):
         Progress(read)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.ipc import ProtocolError
-from tritonpy.ipc.signatures import Known, Written
+from tritonpy.ipc.signatures import SignatureReader, SignatureWriter
 from tritonpy.types import DTYPES
 
 from .exchange import floats
@@ -18,30 +18,30 @@ from .exchange import floats
 MOST = 4096
 
 
-def learn(known: Known, written: Written) -> dict[str, Any]:
-    """Send the news as a frame does, as JSON."""
-    news = json.loads(json.dumps(written.news()))
-    known.learn(news)
-    written.announced()
-    return news
+def learn(reader: SignatureReader, writer: SignatureWriter) -> dict[str, Any]:
+    """Transfer new signatures as a frame does, as JSON."""
+    new_signatures = json.loads(json.dumps(writer.new_signatures()))
+    reader.learn(new_signatures)
+    writer.mark_sent()
+    return new_signatures
 
 
-def test_a_signature_is_said_once() -> None:
-    written, known = Written(), Known(DTYPES)
-    number = written.number([floats(3)], ("OUT",))
-    assert learn(known, written) != {}
-    assert written.number([floats(3)], ("OUT",)) == number
-    assert written.news() == {}
-    signature = known.get(number)
-    assert signature.wants == ("OUT",)
+def test_a_signature_is_announced_once() -> None:
+    writer, reader = SignatureWriter(), SignatureReader(DTYPES)
+    number = writer.number([floats(3)], ("OUT",))
+    assert learn(reader, writer) != {}
+    assert writer.number([floats(3)], ("OUT",)) == number
+    assert writer.new_signatures() == {}
+    signature = reader.get(number)
+    assert signature.requested == ("OUT",)
     (column,) = signature.columns
     assert (column.name, column.datatype, column.shape, column.dtype, column.nbytes) == (
         "T", "FP32", (3,), np.dtype(np.float32), 12,
     )  # fmt: skip
 
 
-def test_names_types_shapes_and_wishes_tell_signatures_apart() -> None:
-    written = Written()
+def test_names_types_shapes_and_requested_outputs_distinguish_signatures() -> None:
+    writer = SignatureWriter()
     one = floats(3)
     variants = [
         ([one], None),
@@ -53,57 +53,57 @@ def test_names_types_shapes_and_wishes_tell_signatures_apart() -> None:
         ([floats(4)], None),
         ([], None),
     ]
-    assert len({written.number(tensors, wants) for tensors, wants in variants}) == len(variants)
+    assert len({writer.number(tensors, requested) for tensors, requested in variants}) == len(variants)
 
 
-def test_strings_have_no_size_of_their_own() -> None:
-    known = Known(DTYPES)
-    known.learn({"signatures": [[0, None, [["S", "BYTES", [2]]]]]})
-    assert known.get(0).columns[0].nbytes is None
+def test_string_columns_have_no_size() -> None:
+    reader = SignatureReader(DTYPES)
+    reader.learn({"signatures": [[0, None, [["S", "BYTES", [2]]]]]})
+    assert reader.get(0).columns[0].nbytes is None
 
 
-def test_news_are_repeated_until_they_are_on_their_way() -> None:
-    written = Written()
-    written.number([floats(1)], None)
-    assert written.news() == written.news() != {}
-    written.announced()
-    assert written.news() == {}
+def test_new_signatures_are_repeated_until_they_are_sent() -> None:
+    writer = SignatureWriter()
+    writer.number([floats(1)], None)
+    assert writer.new_signatures() == writer.new_signatures() != {}
+    writer.mark_sent()
+    assert writer.new_signatures() == {}
 
 
 def test_signatures_that_never_repeat_do_not_fill_the_memory() -> None:
-    written, known, resets = Written(), Known(DTYPES), 0
+    writer, reader, resets = SignatureWriter(), SignatureReader(DTYPES), 0
     for size in range(3 * MOST):
-        written.begin()
-        number = written.number([floats(size)], None)
-        resets += "forget" in learn(known, written)
-        assert known.get(number).columns[0].shape == (size,)
+        writer.begin()
+        number = writer.number([floats(size)], None)
+        resets += "forget" in learn(reader, writer)
+        assert reader.get(number).columns[0].shape == (size,)
     assert resets == 2
-    assert len(known._signatures) <= MOST
-    assert len(written._numbers) <= MOST
+    assert len(reader._signatures) <= MOST
+    assert len(writer._numbers) <= MOST
 
 
-def test_after_a_reset_an_old_signature_is_said_again_and_its_old_number_is_unknown() -> None:
-    written, known = Written(), Known(DTYPES)
-    old = written.number([floats(1)], None)
-    learn(known, written)
+def test_after_a_reset_an_old_signature_gets_a_new_number() -> None:
+    writer, reader = SignatureWriter(), SignatureReader(DTYPES)
+    old = writer.number([floats(1)], None)
+    learn(reader, writer)
     for size in range(2, MOST + 1):
-        written.number([floats(size)], None)
-    learn(known, written)
-    written.begin()
-    new = written.number([floats(1)], None)
+        writer.number([floats(size)], None)
+    learn(reader, writer)
+    writer.begin()
+    new = writer.number([floats(1)], None)
     assert new != old
-    assert learn(known, written)["forget"] is True
-    assert known.get(new).columns[0].shape == (1,)
+    assert learn(reader, writer)["forget"] is True
+    assert reader.get(new).columns[0].shape == (1,)
     with pytest.raises(ProtocolError, match=f"signature {old} was never announced"):
-        known.get(old)
+        reader.get(old)
 
 
 def test_one_frame_may_have_more_signatures_than_are_remembered() -> None:
-    written, known = Written(), Known(DTYPES)
-    written.begin()
-    numbers = [written.number([floats(size)], None) for size in range(MOST + 10)]
-    learn(known, written)
-    assert [known.get(number).columns[0].shape for number in numbers] == [(size,) for size in range(MOST + 10)]
+    writer, reader = SignatureWriter(), SignatureReader(DTYPES)
+    writer.begin()
+    numbers = [writer.number([floats(size)], None) for size in range(MOST + 10)]
+    learn(reader, writer)
+    assert [reader.get(number).columns[0].shape for number in numbers] == [(size,) for size in range(MOST + 10)]
 
 
 @pytest.mark.parametrize(
@@ -127,9 +127,9 @@ def test_one_frame_may_have_more_signatures_than_are_remembered() -> None:
     ],
     ids=json.dumps,
 )
-def test_what_is_no_signature_is_a_protocol_error(signatures: Any) -> None:
-    with pytest.raises(ProtocolError, match="a signature is broken"):
-        Known(DTYPES).learn({"signatures": signatures})
+def test_an_invalid_signature_is_a_protocol_error(signatures: Any) -> None:
+    with pytest.raises(ProtocolError, match="invalid signature"):
+        SignatureReader(DTYPES).learn({"signatures": signatures})
 
 
 JSON = st.recursive(
@@ -139,6 +139,6 @@ JSON = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["signatures", "forget"]), JSON))
-def test_any_json_is_news_or_a_protocol_error(extras: dict[str, Any]) -> None:
+def test_any_json_is_a_signature_or_a_protocol_error(extras: dict[str, Any]) -> None:
     with suppress(ProtocolError):
-        Known(DTYPES).learn(extras)
+        SignatureReader(DTYPES).learn(extras)

@@ -4,7 +4,7 @@ from threading import Event, Thread
 
 from tritonpy.ipc.waiter import Waiter
 
-PATIENCE_S = 10
+WAIT_S = 10
 
 
 def test_a_wake_up_before_the_sleep_is_not_lost_and_several_are_one() -> None:
@@ -17,9 +17,9 @@ def test_a_wake_up_before_the_sleep_is_not_lost_and_several_are_one() -> None:
     thread.start()
     assert not woken.is_set()
     waiter.wake()
-    assert woken.wait(PATIENCE_S)
+    assert woken.wait(WAIT_S)
     thread.join()
 
 
-def test_a_sleep_may_have_an_end() -> None:
+def test_a_sleep_may_have_a_timeout() -> None:
     Waiter().sleep(0.001)

@@ -27,8 +27,8 @@ def rule(kind: str, datatype: str = "TYPE_INT32", targets: str = '"COUNT"') -> B
     return found
 
 
-def by_hand(kind: str, shapes: list[Shape]) -> Any:
-    """The plain definition: a number after the other, none of them derived from an array."""
+def reference(kind: str, shapes: list[Shape]) -> Any:
+    """The plain definition, computed number by number without numpy."""
     counts = []
     for shape in shapes:
         count = 1
@@ -64,10 +64,10 @@ def batches(draw: st.DrawFn) -> list[Shape]:
 
 
 @given(st.sampled_from(KINDS), batches(), st.sampled_from(["INT32", "FP32"]))
-def test_every_kind_is_what_its_plain_definition_says(kind: str, shapes: list[Shape], datatype: str) -> None:
+def test_every_kind_matches_its_plain_definition(kind: str, shapes: list[Shape], datatype: str) -> None:
     (tensor,) = rule(kind, f"TYPE_{datatype}").tensors(shapes)
     assert (tensor.name, tensor.datatype, tensor.data.dtype) == ("COUNT", datatype, np.dtype(tensor.data.dtype))
-    assert tensor.numpy().tolist() == by_hand(kind, shapes)
+    assert tensor.numpy().tolist() == reference(kind, shapes)
     assert tensor.shape == tensor.data.shape
 
 
@@ -92,7 +92,7 @@ def test_every_target_gets_the_same() -> None:
     assert first.numpy().tolist() == second.numpy().tolist() == [3]
 
 
-def test_a_count_that_the_type_cannot_hold_is_an_error_and_not_another_number() -> None:
+def test_a_count_outside_the_range_of_the_type_raises() -> None:
     with pytest.raises(OverflowError):
         rule("BATCH_ELEMENT_COUNT").tensors([(1, 2**31)])
 
@@ -105,6 +105,6 @@ def test_a_slot_without_data_counts_as_one_row() -> None:
 
 def test_requests_without_the_source_are_refused() -> None:
     with pytest.raises(
-        Internal, match="a batch input is about input 'IN', which the requests of the batch do not have"
+        Internal, match="a batch input describes input 'IN', which the requests of the batch do not have"
     ):
         batch_inputs([rule("BATCH_ELEMENT_COUNT")], [{}], {})

@@ -16,10 +16,10 @@ from tritonpy.errors import Internal
 from tritonpy.gather import gather, scatter
 from tritonpy.layout import BatchLayout
 from tritonpy.testing.parse import model_config
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, Tensor
 
-SINK = Witness().sink
+SINK = RecordingSink().sink
 CONFIG = """
 max_batch_size: 64
 input { name: "ROWS" data_type: TYPE_INT32 dims: 2 }
@@ -54,7 +54,7 @@ def double(tensors: list[Tensor]) -> dict[str, np.ndarray]:
     return {tensor.name: tensor.numpy() * 2 for tensor in tensors if tensor.name != "COUNTS"}
 
 
-def answered(requests: list[InferRequest], slots: list[InferRequest | None] | None = None) -> list[Any]:
+def run(requests: list[InferRequest], slots: list[InferRequest | None] | None = None) -> list[Any]:
     batch = Batch(requests, slots=slots, model=context())
     return [plain(response) for response in scatter(batch, double(gather(batch)))]
 
@@ -65,32 +65,35 @@ def plain(response: InferResponse) -> dict[str, tuple[tuple[int, ...], Any]]:
 
 @st.composite
 def batches(draw: st.DrawFn) -> tuple[list[InferRequest], list[InferRequest | None] | None]:
-    """Requests that may share a batch: ragged shapes differ, a shape tensor is equal, the optional input is there for all or for none."""
-    sloted = draw(st.booleans())
+    """Requests that may share a batch.
+
+    Ragged shapes differ, a shape tensor is equal, and the optional input is present in all or none.
+    """
+    slotted = draw(st.booleans())
     count = draw(st.integers(1, 5))
     size, has_maybe = draw(st.integers(0, 9)), draw(st.booleans())
     requests = []
     for at in range(count):
-        rows = 1 if sloted else draw(st.integers(1, 3))
+        rows = 1 if slotted else draw(st.integers(1, 3))
         shape = (rows, draw(st.integers(0, 3)), draw(st.integers(0, 3)))
         arrays = {"ROWS": np.arange(rows * 2).reshape(rows, 2) + at, "RAGGED": np.arange(np.prod(shape)).reshape(shape)}
         arrays["SIZE"] = np.array([size])
         if has_maybe:
             arrays["MAYBE"] = np.full((rows, 1), at)
         requests.append(request_of(**arrays))
-    if not sloted:
+    if not slotted:
         return requests, None
     return requests, draw(st.permutations([*requests, None, None]))
 
 
 @given(batches())
-def test_a_batch_gives_each_request_what_it_gets_alone(
-    made: tuple[list[InferRequest], list[InferRequest | None] | None],
+def test_a_batched_request_gets_the_same_response_as_alone(
+    batch_of_requests: tuple[list[InferRequest], list[InferRequest | None] | None],
 ) -> None:
-    requests, slots = made
+    requests, slots = batch_of_requests
     if slots is not None:
         requests = [slot for slot in slots if slot is not None]
-    assert answered(requests, slots) == [answered([request])[0] for request in requests]
+    assert run(requests, slots) == [run([request])[0] for request in requests]
 
 
 def test_plain_models_have_no_layout() -> None:
@@ -101,7 +104,7 @@ def test_plain_models_have_no_layout() -> None:
     assert BatchLayout.of(config) is None
 
 
-def test_what_the_server_makes_follows_the_inputs() -> None:
+def test_batch_inputs_follow_the_inputs() -> None:
     one = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 3, 1)), SIZE=np.array([4]))
     two = request_of(ROWS=np.zeros((2, 2)), RAGGED=np.zeros((2, 1, 2)), SIZE=np.array([4]))
     found = {tensor.name: tensor for tensor in gather(Batch([one, two], model=context()))}
@@ -116,15 +119,15 @@ def test_shape_tensors_are_not_copied() -> None:
     assert next(tensor for tensor in tensors if tensor.name == "SIZE") is one.inputs["SIZE"]
 
 
-def test_the_values_of_a_shape_tensor_are_answered_once_for_each_row_of_a_request() -> None:
+def test_shape_tensor_values_are_repeated_for_each_row_of_a_request() -> None:
     requests = [
         request_of(ROWS=np.zeros((rows, 2)), RAGGED=np.zeros((rows, 1, 1)), SIZE=np.array([4])) for rows in (1, 2)
     ]
-    answers = [answer["SIZE"] for answer in answered(requests)]
-    assert answers == [((1, 1), [[8]]), ((2, 1), [[8], [8]])]
+    responses = [answer["SIZE"] for answer in run(requests)]
+    assert responses == [((1, 1), [[8]]), ((2, 1), [[8], [8]])]
 
 
-def test_the_values_of_a_shape_tensor_are_answered_as_they_are_where_nothing_is_batched() -> None:
+def test_shape_tensor_values_are_unchanged_without_batching() -> None:
     model = context(
         'input { name: "SIZE" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true } '
         'output { name: "SIZE" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }'
@@ -136,7 +139,7 @@ def test_the_values_of_a_shape_tensor_are_answered_as_they_are_where_nothing_is_
     assert plain(response) == {"SIZE": ((2,), [6, 8])}
 
 
-def test_a_ragged_input_of_a_model_that_does_not_batch_is_flat_too() -> None:
+def test_a_ragged_input_is_flat_without_batching_too() -> None:
     model = context(
         'input { name: "IN" data_type: TYPE_INT32 dims: [ -1, 2 ] allow_ragged_batch: true } '
         'output { name: "OUT" data_type: TYPE_INT32 dims: [ -1, 2 ] } output { name: "SUM" data_type: TYPE_INT32 dims: 1 } '
@@ -150,7 +153,7 @@ def test_a_ragged_input_of_a_model_that_does_not_batch_is_flat_too() -> None:
     assert plain(response) == {"OUT": ((3, 2), [[1, 2], [3, 4], [5, 6]]), "SUM": ((1,), [15])}
 
 
-def test_outputs_come_in_the_order_of_the_configuration_however_they_lie() -> None:
+def test_outputs_are_in_the_order_of_the_configuration() -> None:
     one = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 2, 3)), SIZE=np.zeros(1), MAYBE=np.zeros((1, 1)))
     other = request_of(ROWS=np.zeros((1, 2)), RAGGED=np.zeros((1, 1, 3)), SIZE=np.zeros(1), MAYBE=np.zeros((1, 1)))
     batch = Batch([one, other], model=context())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tritonpy.errors import Internal
-from tritonpy.layout.batch_outputs import BatchOutputRule, batch_output_rules, scattered
+from tritonpy.layout.batch_outputs import BatchOutputRule, batch_output_rules, split_by_shape
 from tritonpy.testing.parse import model_config
 from tritonpy.types import Tensor
 
@@ -41,29 +41,29 @@ def test_parts_are_views() -> None:
     assert all(np.shares_memory(part.data, whole.data) for part in rules()["OUT"].cut(whole, [(1, 2), (1, 2)]))
 
 
-def test_dimensions_of_fixed_size_are_the_outputs_own() -> None:
+def test_fixed_dimensions_are_those_of_the_output() -> None:
     (part,) = rules()["PAIRS"].cut(flat(6), [(1, 3)])
     assert part.shape == (1, 3, 2)
 
 
-def test_the_models_own_shape_is_that_of_reshape() -> None:
+def test_the_shape_of_a_part_is_that_of_reshape() -> None:
     first, second = rules()["SHAPED"].cut(flat(12), [(1, 9), (2, 9)])
     assert (first.shape, second.shape) == ((1, 2, 2), (2, 2, 2))
 
 
-def test_a_model_that_does_not_batch_has_no_dimension_for_it() -> None:
+def test_without_batching_there_is_no_batch_dimension() -> None:
     config = CONFIG.replace("max_batch_size: 8", "max_batch_size: 0")
     (part,) = rules(config)["OUT"].cut(flat(3), [(3,)])
     assert part.shape == (3,)
 
 
-def test_texts_are_cut_at_their_offsets() -> None:
+def test_bytes_tensors_are_cut_at_their_offsets() -> None:
     words = Tensor.from_numpy("OUT", np.array([b"a", b"bcd", b"", b"e"], object))
     parts = rules()["OUT"].cut(words, [(1, 1), (1, 3)])
     assert [part.strings() for part in parts] == [[b"a"], [b"bcd", b"", b"e"]]
 
 
-def test_what_is_beyond_is_nobodys() -> None:
+def test_extra_elements_are_ignored() -> None:
     (part,) = rules()["OUT"].cut(flat(9), [(1, 2)])
     assert part.numpy().tolist() == [[0, 1]]
 
@@ -80,14 +80,14 @@ def test_a_source_of_too_few_dimensions_is_an_error() -> None:
 
 
 def test_a_slot_without_data_takes_a_row_and_gets_nothing() -> None:
-    (part,) = scattered(rules(), {"OUT": flat(6)}, [None, inputs(1, 2), None])["OUT"]
+    (part,) = split_by_shape(rules(), {"OUT": flat(6)}, [None, inputs(1, 2), None])["OUT"]
     assert part.numpy().tolist() == [[2, 3]]
 
 
 def test_outputs_without_a_rule_are_not_touched() -> None:
-    assert scattered(rules(), {"OTHER": flat(2, "OTHER")}, [inputs(1, 2)]) == {}
+    assert split_by_shape(rules(), {"OTHER": flat(2, "OTHER")}, [inputs(1, 2)]) == {}
 
 
 def test_requests_without_the_source_are_refused() -> None:
     with pytest.raises(Internal, match="output 'OUT' has the shape of input 'IN', which the requests do not have"):
-        scattered(rules(), {"OUT": flat(2)}, [{}])
+        split_by_shape(rules(), {"OUT": flat(2)}, [{}])

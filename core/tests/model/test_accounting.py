@@ -1,4 +1,4 @@
-"""A batch that leaves as it was run is counted in sums: what they come to is what one request after the other would."""
+"""Counting a whole batch at once must give the same numbers as counting its requests one by one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.clock import now_ns
 from tritonpy.config.server.latency_settings import LatencySettings
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Internal
 from tritonpy.model.accounting import Accounting
 from tritonpy.runners.dispatcher import Dispatcher
@@ -22,42 +22,42 @@ from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.testing.parse import model_config
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse
-from tritonpy.types.work import Work
+from tritonpy.types.compute_times import ComputeTimes
 
 SINK = CallbackSink(lambda request, response: None)
 COUNT = 3
 
 
 class Counting(Accounting):
-    """Says how it counted."""
+    """Counts the calls of `_record_each`."""
 
     def __init__(self, dispatcher: Dispatcher, latencies: LatencySettings) -> None:
         config = model_config('name: "m" max_batch_size: 8')
         log = logging.LoggerAdapter(logging.getLogger("tritonpy.backend"), {})
         context = ModelContext("m", 7, config, Path(), Path(), {}, {}, NoOptions(), None, log)  # type: ignore[arg-type]
         super().__init__(context, latencies, dispatcher)
-        self.one_by_one = 0
+        self.single_counts = 0
 
-    def _one_by_one(self, *arguments: object) -> object:  # type: ignore[override]
-        self.one_by_one += 1
-        return super()._one_by_one(*arguments)  # type: ignore[arg-type]
+    def _record_each(self, *arguments: object) -> object:  # type: ignore[override]
+        self.single_counts += 1
+        return super()._record_each(*arguments)  # type: ignore[arg-type]
 
 
 class Costs(BatchPolicy):
-    """Keeps what it is told."""
+    """Records the sizes of the batches."""
 
     def __init__(self) -> None:
-        self.told: list[int] = []
+        self.batch_rows: list[int] = []
 
     def plan(self, pending: object, now_ns: int) -> object:  # type: ignore[override]
-        raise AssertionError("nobody asks")
+        raise AssertionError("not called in this test")
 
     def executed(self, rows: int, busy_ns: int) -> None:
-        self.told.append(rows)
+        self.batch_rows.append(rows)
 
 
-class Hall:
-    """An instance with one batch, and who counts its answers."""
+class ModelHarness:
+    """An instance with one batch, and the accounting of its model."""
 
     def __init__(self, timer: Timer, latencies: LatencySettings = LatencySettings()) -> None:  # noqa: B008
         self.dispatcher = Dispatcher(timer)
@@ -78,16 +78,16 @@ class Hall:
         self.slot.open += count
         return batch
 
-    def answers(self) -> list[InferResponse]:
+    def responses(self) -> list[InferResponse]:
         return [InferResponse((), "m", 7) for _ in self.batch.requests]
 
     def count(self, requests: list[InferRequest], responses: list[InferResponse], at: int = 300) -> tuple[int, int]:
         with self.dispatcher.lock:
-            answers, last = self.accounting.answered(requests, responses, 0, at)
-        assert [request for request, _ in answers] == [each for each in requests if each in self.batch.requests][
-            : len(answers)
+            pairs, last = self.accounting.record_responses(requests, responses, 0, at)
+        assert [request for request, _ in pairs] == [each for each in requests if each in self.batch.requests][
+            : len(pairs)
         ]
-        return len(answers), last
+        return len(pairs), last
 
 
 @pytest.fixture
@@ -97,12 +97,12 @@ def timer() -> Iterator[Timer]:
     timer.stop()
 
 
-def test_the_sums_are_those_of_one_request_after_the_other(timer: Timer) -> None:
-    whole, single = Hall(timer), Hall(timer)
-    assert whole.count(whole.batch.requests, whole.answers()) == (COUNT, COUNT)
-    assert single.count(list(single.batch.requests), single.answers()) == (COUNT, COUNT)
-    assert (whole.accounting.one_by_one, single.accounting.one_by_one) == (0, 1)
-    counted = [hall.accounting.statistics() for hall in (whole, single)]
+def test_a_batch_is_counted_like_its_single_requests(timer: Timer) -> None:
+    whole, single = ModelHarness(timer), ModelHarness(timer)
+    assert whole.count(whole.batch.requests, whole.responses()) == (COUNT, COUNT)
+    assert single.count(list(single.batch.requests), single.responses()) == (COUNT, COUNT)
+    assert (whole.accounting.single_counts, single.accounting.single_counts) == (0, 1)
+    counted = [harness.accounting.statistics() for harness in (whole, single)]
     for statistics in counted:
         statistics.last_inference = 0
     assert counted[0] == counted[1]
@@ -115,84 +115,84 @@ def test_the_sums_are_those_of_one_request_after_the_other(timer: Timer) -> None
         150,
     )
     assert (counted[0].inference_count, counted[0].execution_count) == (2 * COUNT, 1)
-    assert [each.answered for each in whole.batch.requests] == [True] * COUNT
+    assert [each.finished for each in whole.batch.requests] == [True] * COUNT
     assert (whole.slot.open, single.slot.open) == (0, 0)
 
 
-def answered_before(hall: Hall, responses: list[InferResponse]) -> None:
-    hall.count([hall.batch.requests[1]], [responses[1]])
+def already_completed(harness: ModelHarness, responses: list[InferResponse]) -> None:
+    harness.count([harness.batch.requests[1]], [responses[1]])
 
 
-def fails(_hall: Hall, responses: list[InferResponse]) -> None:
+def fails(_hall: ModelHarness, responses: list[InferResponse]) -> None:
     responses[1].error = Internal("no")
 
 
-def goes_on(_hall: Hall, responses: list[InferResponse]) -> None:
+def is_not_final(_hall: ModelHarness, responses: list[InferResponse]) -> None:
     responses[1].final = False
 
 
-def nameless(_hall: Hall, responses: list[InferResponse]) -> None:
+def has_no_version(_hall: ModelHarness, responses: list[InferResponse]) -> None:
     responses[1].model_version = -1
 
 
-def costs(hall: Hall, _responses: list[InferResponse]) -> None:
-    hall.batch.requests[1].work = Work()
+def costs(harness: ModelHarness, _responses: list[InferResponse]) -> None:
+    harness.batch.requests[1].compute_times = ComputeTimes()
 
 
 @pytest.mark.parametrize(
     ("change", "expected", "left"),
     [
-        (answered_before, (COUNT - 1, COUNT - 1), 0),
+        (already_completed, (COUNT - 1, COUNT - 1), 0),
         (fails, (COUNT, COUNT), 0),
-        (goes_on, (COUNT, COUNT - 1), 1),
-        (nameless, (COUNT, COUNT), 0),
+        (is_not_final, (COUNT, COUNT - 1), 1),
+        (has_no_version, (COUNT, COUNT), 0),
         (costs, (COUNT, COUNT), 0),
     ],
 )
-def test_where_one_answer_is_another_matter_each_is_looked_at(
-    timer: Timer, change: Callable[[Hall, list[InferResponse]], None], expected: tuple[int, int], left: int
+def test_batches_with_special_responses_are_counted_one_by_one(
+    timer: Timer, change: Callable[[ModelHarness, list[InferResponse]], None], expected: tuple[int, int], left: int
 ) -> None:
-    hall = Hall(timer)
-    responses = hall.answers()
-    change(hall, responses)
-    before = hall.accounting.one_by_one
-    with hall.dispatcher.lock:
-        answers, last = hall.accounting.answered(hall.batch.requests, responses, 0, 300)
-    assert (len(answers), last) == expected
-    assert hall.accounting.one_by_one == before + 1
-    assert hall.slot.open == left
-    statistics = hall.accounting.statistics()
+    harness = ModelHarness(timer)
+    responses = harness.responses()
+    change(harness, responses)
+    before = harness.accounting.single_counts
+    with harness.dispatcher.lock:
+        pairs, last = harness.accounting.record_responses(harness.batch.requests, responses, 0, 300)
+    assert (len(pairs), last) == expected
+    assert harness.accounting.single_counts == before + 1
+    assert harness.slot.open == left
+    statistics = harness.accounting.statistics()
     assert statistics.execution_count == 1
     assert statistics.inference_stats.fail.count == (1 if change is fails else 0)
     assert all(response.model_version == 7 for response in responses)
 
 
-def test_where_each_answer_is_measured_each_is_looked_at(timer: Timer) -> None:
-    hall = Hall(timer, LatencySettings(summaries=True))
-    assert hall.count(hall.batch.requests, hall.answers()) == (COUNT, COUNT)
-    assert hall.accounting.one_by_one == 1
+def test_measured_responses_are_counted_one_by_one(timer: Timer) -> None:
+    harness = ModelHarness(timer, LatencySettings(summaries=True))
+    assert harness.count(harness.batch.requests, harness.responses()) == (COUNT, COUNT)
+    assert harness.accounting.single_counts == 1
 
 
 def test_an_execution_that_was_counted_is_not_counted_again(timer: Timer) -> None:
-    hall = Hall(timer)
-    hall.accounting.executed(hall.batch, 260)
-    assert hall.count(hall.batch.requests, hall.answers()) == (COUNT, COUNT)
-    assert hall.accounting.statistics().execution_count == 1
+    harness = ModelHarness(timer)
+    harness.accounting.record_execution(harness.batch, 260)
+    assert harness.count(harness.batch.requests, harness.responses()) == (COUNT, COUNT)
+    assert harness.accounting.statistics().execution_count == 1
 
 
-def test_no_answers_are_nothing(timer: Timer) -> None:
-    assert Hall(timer).count([], []) == (0, 0)
+def test_no_responses_count_nothing(timer: Timer) -> None:
+    assert ModelHarness(timer).count([], []) == (0, 0)
 
 
-def test_policies_learn_what_a_whole_batch_cost(timer: Timer) -> None:
-    hall, costs = Hall(timer), Costs()
-    hall.accounting.teach(costs)
-    hall.count(hall.batch.requests, hall.answers())
-    assert costs.told == [2 * COUNT]
+def test_policies_get_the_size_of_a_whole_batch(timer: Timer) -> None:
+    harness, costs = ModelHarness(timer), Costs()
+    harness.accounting.add_policy(costs)
+    harness.count(harness.batch.requests, harness.responses())
+    assert costs.batch_rows == [2 * COUNT]
 
 
 class Released(DirectScheduler):
-    """Notes what left."""
+    """Records the released requests."""
 
     def __init__(self) -> None:
         super().__init__(SchedulerContext("m", 1, None, None, None, None))  # type: ignore[arg-type]
@@ -202,10 +202,10 @@ class Released(DirectScheduler):
         self.left.append(request)
 
 
-def test_a_scheduler_that_wants_to_know_hears_of_each_that_left(timer: Timer) -> None:
-    hall, scheduler = Hall(timer), Released()
-    hall.dispatcher.attach(scheduler)
+def test_a_scheduler_with_released_is_notified_of_each_request(timer: Timer) -> None:
+    harness, scheduler = ModelHarness(timer), Released()
+    harness.dispatcher.attach(scheduler)
     before = now_ns()
-    hall.count(hall.batch.requests, hall.answers(), before)
-    assert scheduler.left == hall.batch.requests
-    assert (hall.slot.open, hall.accounting.one_by_one) == (0, 0)
+    harness.count(harness.batch.requests, harness.responses(), before)
+    assert scheduler.left == harness.batch.requests
+    assert (harness.slot.open, harness.accounting.single_counts) == (0, 0)

@@ -23,7 +23,7 @@ class Unprintable(Exception):
         (Cancelled("stopped"), Cancelled, "stopped", FailureReason.CANCELED),
     ],
 )
-def test_code_and_text_are_the_backend_s_with_the_type_of_what_has_no_code(
+def test_backend_errors_keep_code_and_text_or_name_their_type(
     raised: Exception, kind: type[TritonError], text: str, reason: FailureReason
 ) -> None:
     error = backend_error(raised)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.model.cache_key import KeyMaker, cacheable_size
-from tritonpy.testing.witness import Witness
+from tritonpy.model.cache_key import CacheKeyBuilder, cacheable_size
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import DATATYPES, InferRequest, OutputSpec, SequenceInfo, Tensor
 
-SINK = Witness().sink
+SINK = RecordingSink().sink
 
 
 def request(*tensors: Tensor, **fields: Any) -> InferRequest:
@@ -21,7 +21,7 @@ def request(*tensors: Tensor, **fields: Any) -> InferRequest:
 
 def key(*tensors: Tensor, identity: bytes = b"m", **fields: Any) -> bytes:
     made = request(*tensors, **fields)
-    return KeyMaker(identity).key(made, made.inputs)
+    return CacheKeyBuilder(identity).key(made, made.inputs)
 
 
 def int32(name: str, values: Any) -> Tensor:
@@ -67,7 +67,7 @@ def spelled_apart() -> list[bytes]:
     ]
 
 
-def test_different_questions_have_different_keys() -> None:
+def test_different_requests_have_different_keys() -> None:
     keys = spelled_apart()
     assert len(set(keys)) == len(keys)
 
@@ -97,7 +97,7 @@ def test_a_bfloat_has_a_key_of_its_bits() -> None:
     st.lists(st.lists(st.integers(0, 1), max_size=3), max_size=3),
 )
 def test_keys_are_equal_where_the_inputs_are(one: list[list[int]], other: list[list[int]]) -> None:
-    keys = [key(*[int32(f"I{place}", values) for place, values in enumerate(each)]) for each in (one, other)]
+    keys = [key(*[int32(f"I{index}", values) for index, values in enumerate(each)]) for each in (one, other)]
     assert (keys[0] == keys[1]) == (one == other)
 
 
@@ -106,7 +106,7 @@ def test_the_size_is_that_of_all_inputs() -> None:
     assert cacheable_size(request()) == 0
 
 
-def test_an_input_elsewhere_is_not_cacheable() -> None:
+def test_an_input_outside_host_memory_is_not_cacheable() -> None:
     assert cacheable_size(request(Tensor("A", "FP32", (1,), object(), device=(2, 0)))) is None
 
 
@@ -114,8 +114,8 @@ def test_a_request_of_a_sequence_is_not_cacheable() -> None:
     assert cacheable_size(request(int32("A", [1]), sequence=SequenceInfo(1))) is None
 
 
-def test_who_names_every_output_asks_the_same_as_who_names_none() -> None:
-    keys, plain = KeyMaker(b"m", ["O", "P"]), request(int32("A", [1]))
+def test_naming_every_output_gives_the_same_key_as_naming_none() -> None:
+    keys, plain = CacheKeyBuilder(b"m", ["O", "P"]), request(int32("A", [1]))
     named = request(int32("A", [1]), outputs={name: OutputSpec(name) for name in "OP"})
     one = request(int32("A", [1]), outputs={"O": OutputSpec("O")})
     classified = request(int32("A", [1]), outputs={"O": OutputSpec("O"), "P": OutputSpec("P", classification=1)})

@@ -12,16 +12,16 @@ def test_no_thread_exists_before_the_first_task() -> None:
     threads.close()
 
 
-def test_tasks_run_beside_each_other() -> None:
-    threads, meeting = CacheThreads(2), threading.Barrier(3)
+def test_tasks_run_concurrently() -> None:
+    threads, barrier = CacheThreads(2), threading.Barrier(3)
     for _ in range(2):
-        assert threads.run(lambda: meeting.wait(10) and None)
-    meeting.wait(10)  # all three are here at the same time
+        assert threads.run(lambda: barrier.wait(10) and None)
+    barrier.wait(10)  # all three threads meet
     threads.close()
     threads.join(10)
 
 
-def test_closed_threads_finish_what_they_were_given_and_take_nothing_more() -> None:
+def test_closed_threads_finish_queued_tasks_and_accept_no_more() -> None:
     threads, done, gate = CacheThreads(1), [], threading.Event()
     threads.run(lambda: gate.wait(10) and None)
     for number in range(5):

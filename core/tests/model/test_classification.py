@@ -19,7 +19,7 @@ FLOATS = st.floats(-1e6, 1e6, width=32)
 
 
 def naive(row: list[Any], count: int, labels: list[str]) -> list[bytes]:
-    """The best `count` by value, by index among equals, one comparison at a time."""
+    """Return the best `count` classes by value and index, with a naive search."""
     left, found = list(enumerate(row)), []
     while left and len(found) < count:
         best = left[0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.model.input_rule import WALKED_AT_ONCE, InputRule
+from tritonpy.model.input_rule import MAX_INLINE_STRING_BYTES, InputRule
 from tritonpy.types import DATATYPES, Tensor
 from tritonpy_protos.model_config_pb2 import DataType, ModelInput
 
@@ -25,8 +25,8 @@ SIZES = st.integers(-3, 5)
 
 
 @given(st.lists(st.integers(1, 4) | st.just(-1), min_size=1, max_size=4), st.lists(SIZES, max_size=5), st.data())
-def test_a_tensor_fits_exactly_when_nothing_can_be_said_against_it(dims, shape, data):
-    if data.draw(st.booleans()):  # a shape that fits often enough
+def test_a_tensor_fits_exactly_if_it_has_no_error(dims, shape, data):
+    if data.draw(st.booleans()):  # make matching shapes likely
         shape = [data.draw(st.integers(0, 3)), *[dim if dim > 0 else data.draw(SIZES) for dim in dims]]
     size = data.draw(st.sampled_from([max(prod(shape) * 4, 0), 4, 0]))
     batched = data.draw(st.booleans())
@@ -39,7 +39,7 @@ def test_a_tensor_fits_exactly_when_nothing_can_be_said_against_it(dims, shape, 
         and prod(shape) * 4 == size
     )
     assert wanted.fits(found) == sound
-    assert (wanted.refusal(found) is None) == sound
+    assert (wanted.find_error(found) is None) == sound
 
 
 @pytest.mark.parametrize(
@@ -119,28 +119,28 @@ NOTE = (
 def test_a_tensor_that_does_not_fit_is_refused_in_tritons_words(dims, batched, found, text, with_id):
     wanted = rule(dims, batched=batched)
     assert not wanted.fits(found)
-    assert wanted.refusal(found) == (text, with_id)
+    assert wanted.find_error(found) == (text, with_id)
 
 
 def test_shapes_of_text_are_refused_by_their_element_count():
     wanted = rule([-1], "TYPE_STRING", batched=False)
-    assert wanted.refusal(tensor((-2,), 0, "BYTES")) == (
+    assert wanted.find_error(tensor((-2,), 0, "BYTES")) == (
         "tensor 'x' contains an invalid dimension in shape [-2]",
         False,
     )
     wanted = rule([-1, -1], "TYPE_STRING", batched=False)
-    assert wanted.refusal(tensor((1 << 62, 4), 0, "BYTES")) == (
+    assert wanted.find_error(tensor((1 << 62, 4), 0, "BYTES")) == (
         "element count for tensor 'x' exceeds maximum size of 9223372036854775807",
         False,
     )
 
 
-def test_large_text_is_not_walked_at_once():
+def test_the_check_of_large_strings_is_deferred():
     wanted = rule([-1], "TYPE_STRING", batched=False)
-    broken = tensor((1,), WALKED_AT_ONCE + 1, "BYTES")
+    broken = tensor((1,), MAX_INLINE_STRING_BYTES + 1, "BYTES")
     assert wanted.fits(broken)
-    assert wanted.left_unwalked(broken)
-    assert not wanted.fits(tensor((1,), WALKED_AT_ONCE, "BYTES"))
+    assert wanted.needs_deferred_check(broken)
+    assert not wanted.fits(tensor((1,), MAX_INLINE_STRING_BYTES, "BYTES"))
 
 
 def test_a_shape_tensor_has_no_batch_dimension():
@@ -149,9 +149,9 @@ def test_a_shape_tensor_has_no_batch_dimension():
     assert not wanted.fits(tensor((1, 2)))
 
 
-def test_the_size_of_a_non_linear_format_is_the_backends_business():
+def test_the_size_of_a_non_linear_format_is_not_checked():
     wanted = rule([2, 3, 4], is_non_linear_format_io=True)
-    assert wanted.refusal(tensor((1, 2, 3, 4), 4096)) is None
+    assert wanted.find_error(tensor((1, 2, 3, 4), 4096)) is None
     assert wanted.fits(tensor((1, 2, 3, 4), 4096))
 
 

@@ -1,4 +1,4 @@
-"""Whatever becomes of requests, what is counted agrees with what their callers saw."""
+"""Counters agree with what callers see, whatever happens to their requests."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.config.server.latency_settings import LatencySettings
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Cancelled, Internal, InvalidArgument, QueueFull, QueueTimeout, TritonError, Unavailable
-from tritonpy.model.loaded import LoadedModel
+from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.testing.parse import model_config
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.witness import Witness
 from tritonpy.types import InferRequest, InferResponse, Tensor
 
 CONFIG = """
@@ -40,39 +40,43 @@ instance_group [{{ kind: KIND_GPU gpus: [0] }}]
 input [{{ name: "IN" data_type: TYPE_INT32 dims: [1] }}]
 output [{{ name: "OUT" data_type: TYPE_INT32 dims: [1] }}]
 """
-ROOM = 3
+QUEUE_SIZE = 3
 BROKEN = InferResponse((), error=Internal("the model broke"))
 which = st.integers(0, 10)
 
 
 def no_policy(name: str) -> BatchPolicy:
-    raise AssertionError(f"nobody needs policy '{name}' here")
+    raise AssertionError(f"no test needs policy '{name}' here")
 
 
 class Bounded(DirectScheduler):
-    """Has room for a few."""
+    """A scheduler with a short queue."""
 
     def enqueue(self, request: InferRequest) -> None:
-        if len(self._queue) >= ROOM:
+        if len(self._queue) >= QUEUE_SIZE:
             raise QueueFull("Exceeds maximum queue size")
         super().enqueue(request)
 
     def time_out(self) -> None:
-        """Answer the oldest request as one that waited too long."""
+        """Fail the oldest request with a queue timeout."""
         request = self._queue.popleft()
         request.respond(InferResponse.failed(request, QueueTimeout("Request timeout expired")))
 
 
 class Requests(RuleBasedStateMachine):
-    """One model whose instance is the test: it takes requests and answers them well, badly, in parts, too late, or all at once."""
+    """One model whose only instance is the test.
+
+    It takes requests and responds with success, failure, partial or late responses, one by one or
+    in batches.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.timer, self.witness, self.engine = Timer(), Witness(), ToyEngine()
+        self.timer, self.recorder, self.engine = Timer(), RecordingSink(), ToyEngine()
         self.waiting: list[InferRequest] = []
         self.running: list[InferRequest] = []
         self.ended: list[InferRequest] = []
-        self.spoken = 0  # answers of the model itself, of all requests
+        self.responded = 0  # number of responses sent by the model
         self.late = 0
 
     @initialize(decoupled=st.booleans(), measured=st.booleans())
@@ -87,11 +91,11 @@ class Requests(RuleBasedStateMachine):
         self.model.attach(self.scheduler)
         self.slot = Slot(InstanceContext("m_0", "GPU", 0, 0))
 
-    def sorted(self) -> None:
-        """Move the requests that were answered meanwhile to the ended ones."""
-        for place in (self.waiting, self.running):
-            for request in [each for each in place if each.answered]:
-                place.remove(request)
+    def update_lists(self) -> None:
+        """Move completed requests to `ended`."""
+        for group in (self.waiting, self.running):
+            for request in [each for each in group if each.finished]:
+                group.remove(request)
                 self.ended.append(request)
 
     def pick(self, number: int) -> InferRequest:
@@ -100,18 +104,18 @@ class Requests(RuleBasedStateMachine):
     @rule(wrong=st.booleans())
     def send(self, wrong: bool) -> None:
         tensor = Tensor.from_numpy("IN", np.zeros(2 if wrong else 1, np.int32))
-        request = InferRequest("m", {"IN": tensor}, self.witness.sink, accepts_decoupled=True)
+        request = InferRequest("m", {"IN": tensor}, self.recorder.sink, accepts_decoupled=True)
         try:
             self.model.infer(request)
         except (QueueFull, InvalidArgument):
-            assert wrong or len(self.waiting) == ROOM
+            assert wrong or len(self.waiting) == QUEUE_SIZE
         else:
             self.waiting.append(request)
 
     @rule()
     def take(self) -> None:
         batch = self.model.dispatcher.take_or_idle(self.slot)
-        self.slot.bell.acquire(blocking=False)
+        self.slot.wakeup.acquire(blocking=False)
         for request in batch.requests if batch is not None else ():
             self.waiting.remove(request)
             self.running.append(request)
@@ -122,50 +126,50 @@ class Requests(RuleBasedStateMachine):
         final = final or not self.model.decoupled
         outputs = () if empty else [Tensor.from_numpy("OUT", np.zeros(1, np.int32))]
         self.pick(number).respond(InferResponse(outputs, final=final, empty=empty and final))
-        self.spoken += 1
-        self.sorted()
+        self.responded += 1
+        self.update_lists()
 
     @precondition(lambda self: self.running)
     @rule(number=which, error=st.sampled_from([Internal, Cancelled, Unavailable]))
     def fail(self, number: int, error: type[TritonError]) -> None:
         request = self.pick(number)
         request.respond(InferResponse.failed(request, error("it failed")))
-        self.spoken += 1
-        self.sorted()
+        self.responded += 1
+        self.update_lists()
 
     @precondition(lambda self: self.running)
     @rule()
-    def answer_all_at_once(self) -> None:
-        self.model.answer(self.running, [InferResponse(()) for _ in self.running])
-        self.spoken += len(self.running)
-        self.sorted()
+    def respond_to_all(self) -> None:
+        self.model.respond(self.running, [InferResponse(()) for _ in self.running])
+        self.responded += len(self.running)
+        self.update_lists()
 
     @precondition(lambda self: self.running)
     @rule(number=which)
-    def answer_a_whole_batch(self, number: int) -> None:
+    def respond_to_a_batch(self, number: int) -> None:
         batch = self.pick(number).batch
         batch.respond([InferResponse((), "m", 1) for _ in batch.requests])
-        self.spoken += len(batch.requests)
-        self.sorted()
+        self.responded += len(batch.requests)
+        self.update_lists()
 
     @precondition(lambda self: self.running)
     @rule(number=which)
     def hand_back(self, number: int) -> None:
-        self.pick(number).reschedule()  # which this scheduler answers with an error
-        self.sorted()
+        self.pick(number).reschedule()  # this scheduler rejects it
+        self.update_lists()
 
     @precondition(lambda self: self.ended)
     @rule(number=which)
-    def answer_late(self, number: int) -> None:
+    def respond_late(self, number: int) -> None:
         self.ended[number % len(self.ended)].respond(InferResponse(()))
         self.late += 1
 
     @rule(number=which)
     def cancel(self, number: int) -> None:
-        everybody = [*self.waiting, *self.running, *self.ended]
-        if everybody:
-            everybody[number % len(everybody)].cancel()
-        self.sorted()
+        requests = [*self.waiting, *self.running, *self.ended]
+        if requests:
+            requests[number % len(requests)].cancel()
+        self.update_lists()
 
     @precondition(lambda self: self.waiting)
     @rule()
@@ -173,17 +177,23 @@ class Requests(RuleBasedStateMachine):
         with self.model.dispatcher.lock:
             self.scheduler.time_out()
         self.model.dispatcher.flush()
-        self.sorted()
+        self.update_lists()
 
     @invariant()
     def sums_agree(self) -> None:
         statistics, gauges = self.model.statistics(), self.model.gauges()
         times = statistics.inference_stats
-        answers = [answer for request in self.ended for answer in self.witness.answers(request) if answer.final]
-        assert times.success.count + times.fail.count == len(self.ended) == len(answers)
-        assert times.fail.count == sum(gauges.failures.values()) == sum(answer.error is not None for answer in answers)
-        assert (gauges.pending, gauges.late_answers) == (len(self.waiting), self.late)
-        assert self.model.open == len(self.waiting) + len(self.running)
+        responses = [
+            response for request in self.ended for response in self.recorder.responses(request) if response.final
+        ]
+        assert times.success.count + times.fail.count == len(self.ended) == len(responses)
+        assert (
+            times.fail.count
+            == sum(gauges.failures.values())
+            == sum(response.error is not None for response in responses)
+        )
+        assert (gauges.pending, gauges.late_responses) == (len(self.waiting), self.late)
+        assert self.model.in_flight == len(self.waiting) + len(self.running)
         assert statistics.inference_count == times.success.count
         for part in (times.queue, times.compute_input, times.compute_infer, times.compute_output):
             assert part.count == times.success.count
@@ -213,33 +223,35 @@ class Requests(RuleBasedStateMachine):
     @invariant()
     def distributions_agree(self) -> None:
         gauges, success = self.model.gauges(), self.model.statistics().inference_stats.success.count
-        everybody = [*self.waiting, *self.running, *self.ended]
-        spoken = [request for request in everybody if any(not answer.empty for answer in self.witness.answers(request))]
+        requests = [*self.waiting, *self.running, *self.ended]
+        responded = [
+            request for request in requests if any(not response.empty for response in self.recorder.responses(request))
+        ]
         assert gauges.first_response is not None
-        assert gauges.first_response.count == len(spoken)
+        assert gauges.first_response.count == len(responded)
         assert {summary.count for summary in gauges.summaries.values()} == {success}
 
     @invariant()
-    def places_agree(self) -> None:
-        places = self.model.statistics().response_stats
+    def response_statistics_agree(self) -> None:
+        by_index = self.model.statistics().response_stats
         counted = sum(
             each.success.count + each.fail.count + each.empty_response.count + each.cancel.count
-            for each in places.values()
+            for each in by_index.values()
         )
-        assert counted == (self.spoken if self.model.decoupled else 0)
+        assert counted == (self.responded if self.model.decoupled else 0)
 
     def teardown(self) -> None:
         for request in list(self.waiting):
             request.cancel()
-        self.model.answer(self.running, [BROKEN] * len(self.running))
-        self.sorted()
+        self.model.respond(self.running, [BROKEN] * len(self.running))
+        self.update_lists()
         self.sums_agree()
-        self.witness.check(*self.ended)
-        assert (self.model.open, self.model.gauges().pending) == (0, 0)
+        self.recorder.check(*self.ended)
+        assert (self.model.in_flight, self.model.gauges().pending) == (0, 0)
         self.model.close()
         self.timer.stop()
         self.engine.__exit__()
 
 
-def test_sums_agree_whatever_becomes_of_requests() -> None:
+def test_counters_are_consistent_for_any_outcome_of_requests() -> None:
     run_state_machine_as_test(Requests, settings=settings(max_examples=30, stateful_step_count=30, deadline=None))

@@ -7,23 +7,23 @@ from core.tests.toys.one_model import one_model
 from core.tests.toys.serving import ask
 from tritonpy.runners.local import LocalRunner
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest
 
 
-def test_the_runner_is_told_of_a_cancelled_request_that_an_instance_holds(
+def test_the_runner_is_notified_of_a_cancelled_running_request(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    witness, gate, told = Witness(), Gate(), list[InferRequest]()
-    monkeypatch.setattr(LocalRunner, "cancelled", lambda _runner, request: told.append(request))
+    recorder, gate, cancelled = RecordingSink(), Gate(), list[InferRequest]()
+    monkeypatch.setattr(LocalRunner, "cancelled", lambda _runner, request: cancelled.append(request))
     with one_model(model_repository, gated(gate)) as server:
-        running, waiting = (ask(server.engine, witness, "m", [[number]]) for number in (1, 2))
+        running, waiting = (ask(server.engine, recorder, "m", [[number]]) for number in (1, 2))
         gate.wait_for(1)
         waiting.cancel()
-        assert told == []
+        assert cancelled == []
         running.cancel()
-        assert told == [running]
+        assert cancelled == [running]
         gate.open()
-        witness.wait(running, waiting)
+        recorder.wait(running, waiting)
         running.cancel()
-        assert told == [running]
+        assert cancelled == [running]

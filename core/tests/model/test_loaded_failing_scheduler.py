@@ -1,4 +1,4 @@
-"""A scheduler that raises in the middle of what the model does: each request is answered once all the same."""
+"""A scheduler that raises: every request is still completed exactly once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import pytest
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import one_model
 from core.tests.toys.serving import ask, config_of
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import CallbackSink, InferRequest
 
 DYNAMIC = "dynamic_batching {}"
 
 
 def raising(method: str) -> type[DirectScheduler]:
-    """Return a scheduler whose `method` raises as long as a request with the id "bad" is known to it."""
+    """Return a scheduler whose `method` raises once after a request "bad" was enqueued."""
 
     def fail(self: Any, *arguments: Any) -> Any:
         if Raising.bad:
@@ -36,68 +36,68 @@ def raising(method: str) -> type[DirectScheduler]:
             super().enqueue(request)
 
         def released(self, request: InferRequest, reschedule: bool) -> None:
-            """Say that releases are of interest."""
+            """Override the method, so that it is called."""
 
     setattr(Raising, method, fail)
     return Raising
 
 
 @pytest.mark.parametrize("method", ["ready", "expire"])
-def test_who_was_taken_before_the_failure_is_answered_by_the_model_alone(
+def test_accepted_requests_are_failed_by_the_model(
     model_repository: ModelRepository, caplog: pytest.LogCaptureFixture, method: str
 ) -> None:
-    witness = Witness()
+    recorder = RecordingSink()
     with one_model(model_repository, Doubler, scheduler=raising(method)) as server:
-        witness.wait(ask(server.engine, witness, "m", [[1]]))
-        bad = ask(server.engine, witness, "m", [[1]], id="bad")
-        ((answer,),) = witness.wait(bad)
-        assert answer.error is not None
-        assert "incident" in answer.error.message
+        recorder.wait(ask(server.engine, recorder, "m", [[1]]))
+        bad = ask(server.engine, recorder, "m", [[1]], id="bad")
+        ((response,),) = recorder.wait(bad)
+        assert response.error is not None
+        assert "error id" in response.error.message
         assert server.engine.gauges()["m", "1"].pending == 0
-        good = ask(server.engine, witness, "m", [[1]])
-        ((answer,),) = witness.wait(good)
-        assert answer.error is None
-    witness.check(bad, good)
+        good = ask(server.engine, recorder, "m", [[1]])
+        ((response,),) = recorder.wait(good)
+        assert response.error is None
+    recorder.check(bad, good)
     assert f"no {method} today" in caplog.text
 
 
 @pytest.mark.parametrize("method", ["ready", "released"])
-def test_an_answer_leaves_though_the_scheduler_fails_to_take_note_of_it(
+def test_a_response_is_sent_although_the_scheduler_fails(
     model_repository: ModelRepository, caplog: pytest.LogCaptureFixture, method: str
 ) -> None:
-    witness, gate = Witness(), Gate()
+    recorder, gate = RecordingSink(), Gate()
     scheduler = raising(method)
     with one_model(
         model_repository, gated(gate), scheduler=scheduler, config=config_of("toy", batch=4, instances=2, more=DYNAMIC)
     ) as server:
-        request = ask(server.engine, witness, "m", [[1]])
+        request = ask(server.engine, recorder, "m", [[1]])
         gate.wait_for(1)
         scheduler.bad = True
         gate.open()
-        ((answer,),) = witness.wait(request)
-        assert answer.error is None
-    witness.check(request)
+        ((response,),) = recorder.wait(request)
+        assert response.error is None
+    recorder.check(request)
     assert f"no {method} today" in caplog.text
 
 
-def test_who_comes_while_the_failure_is_answered_is_not_left_waiting(model_repository: ModelRepository) -> None:
-    class Stumbling(DirectScheduler):
-        """Raises once, when the instance asks."""
+def test_a_request_during_failure_handling_is_executed(model_repository: ModelRepository) -> None:
+    class RaisingOnce(DirectScheduler):
+        """Raises once, on the thread of the instance."""
 
-        stumbles = True
+        raises_next = True
 
         def ready(self, instance: int, now_ns: int) -> bool | int:
-            if self.stumbles and threading.current_thread() is not threading.main_thread():
-                self.stumbles = False
+            if self.raises_next and threading.current_thread() is not threading.main_thread():
+                self.raises_next = False
                 raise RuntimeError("not today")
             return super().ready(instance, now_ns)
 
-    witness, first = Witness(), Witness()
+    recorder, first = RecordingSink(), RecordingSink()
     again: queue.SimpleQueue[InferRequest] = queue.SimpleQueue()
-    first.sink = CallbackSink(lambda *_: again.put(ask(server.engine, witness, "m", [[1]])))
-    Stumbling.stumbles = False
-    with one_model(model_repository, Doubler, scheduler=Stumbling) as server:
-        Stumbling.stumbles = True
+    first.sink = CallbackSink(lambda *_: again.put(ask(server.engine, recorder, "m", [[1]])))
+    RaisingOnce.raises_next = False
+    with one_model(model_repository, Doubler, scheduler=RaisingOnce) as server:
+        RaisingOnce.raises_next = True
         ask(server.engine, first, "m", [[1]])
-        ((answer,),) = witness.wait(again.get(timeout=10))
-        assert answer.error is None
+        ((response,),) = recorder.wait(again.get(timeout=10))
+        assert response.error is None

@@ -1,4 +1,4 @@
-"""What a model tells its batch policies."""
+"""Notifications of batch policies by a model."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from core.tests.toys.one_model import DYNAMIC
 from core.tests.toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run
 from tritonpy.api.scheduler import SchedulerContext
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.hookspecs import hookimpl
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 
 
 class Learning(BatchPolicy):
-    """Keeps what it is told, and fails to learn from a batch of three rows."""
+    """Records executed batches, and raises for a batch of three rows."""
 
     def __init__(self, config: Any) -> None:
         super().__init__(config)
-        self.told: list[tuple[int, int]] = []
+        self.batches: list[tuple[int, int]] = []
 
     def plan(self, pending: Pending, now_ns: int) -> Run:
         return Run(len(pending.requests))
@@ -30,11 +30,11 @@ class Learning(BatchPolicy):
     def executed(self, size: int, duration_ns: int) -> None:
         if size == 3:
             raise ValueError("three is too many")
-        self.told.append((size, duration_ns))
+        self.batches.append((size, duration_ns))
 
 
 class Named(DirectScheduler):
-    """Asks for a policy, as the dynamic scheduler does."""
+    """Uses a policy, as the dynamic scheduler does."""
 
     policies: ClassVar[list[Learning]] = []
 
@@ -52,7 +52,7 @@ class LearningPlugin:
 
 
 @pytest.mark.parametrize(("batching", "warned"), [("", True), (DYNAMIC, False)])
-def test_a_batch_policy_that_nobody_asks_is_warned_of(
+def test_an_unused_batch_policy_causes_a_warning(
     model_repository: ModelRepository, caplog: pytest.LogCaptureFixture, batching: str, warned: bool
 ) -> None:
     parameter = ' parameters { key: "batch_policy" value { string_value: "learning" } }'
@@ -63,17 +63,17 @@ def test_a_batch_policy_that_nobody_asks_is_warned_of(
     Named.policies.clear()
 
 
-def test_a_batch_policy_learns_what_batches_cost(
+def test_a_batch_policy_gets_the_durations_of_batches(
     model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
-    witness = Witness()
+    recorder = RecordingSink()
     model_repository.add("m", config_of("toy", batch=4, more=DYNAMIC))
     plugins = toy_plugins(ToyPlugin({"toy": Doubler}, {"dynamic": Named}), LearningPlugin())
     with serving(model_repository, plugins) as server:
-        requests = [ask(server.engine, witness, "m", [[number]] * number) for number in (1, 2, 3)]
-        witness.wait(*requests)
+        requests = [ask(server.engine, recorder, "m", [[number]] * number) for number in (1, 2, 3)]
+        recorder.wait(*requests)
     (policy,) = Named.policies
-    assert [size for size, _ in policy.told] == [1, 2]
-    assert all(duration_ns > 0 for _, duration_ns in policy.told)
+    assert [size for size, _ in policy.batches] == [1, 2]
+    assert all(duration_ns > 0 for _, duration_ns in policy.batches)
     assert "three is too many" in caplog.text
-    witness.check(*requests)
+    recorder.check(*requests)

@@ -1,4 +1,4 @@
-"""What a served model tells of its answers, beside the counts that every model has."""
+"""Response statistics of a served model, in addition to the counters that every model has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy.errors import StartupError
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 
 from ..toys.decoupled import Repeat
 from ..toys.doubler import Doubler
@@ -21,39 +21,39 @@ model_metrics {{ metric_control {{
 BOTH = {"histograms": True, "summaries": True, "quantiles": "0.5:0.1"}
 
 
-def test_the_answers_of_a_decoupled_model_are_counted_by_their_place(model_repository: ModelRepository) -> None:
+def test_responses_of_a_decoupled_model_are_counted_by_index(model_repository: ModelRepository) -> None:
     model_repository.add("many", config_of("repeat", more="model_transaction_policy { decoupled: true }"))
-    witness = Witness()
+    recorder = RecordingSink()
     with serving(model_repository, toy_plugins(ToyPlugin({"repeat": Repeat}))) as server:
-        witness.wait(*[ask(server.engine, witness, "many", [count], accepts_decoupled=True) for count in (2, 0, 1)])
+        recorder.wait(*[ask(server.engine, recorder, "many", [count], accepts_decoupled=True) for count in (2, 0, 1)])
         (statistics,) = server.engine.statistics("many")
-    places = statistics.response_stats
-    assert {place: (each.success.count, each.empty_response.count) for place, each in places.items()} == {
+    by_index = statistics.response_stats
+    assert {index: (each.success.count, each.empty_response.count) for index, each in by_index.items()} == {
         "0": (2, 1), "1": (1, 1), "2": (0, 1),
     }  # fmt: skip
-    assert [(each.compute_infer.count, each.compute_output.count) for each in places.values()] == [
+    assert [(each.compute_infer.count, each.compute_output.count) for each in by_index.values()] == [
         (3, 2),
         (2, 1),
         (1, 0),
     ]
     assert (
-        places["0"].success.ns
-        == places["0"].compute_infer.ns + places["0"].compute_output.ns - places["0"].empty_response.ns
+        by_index["0"].success.ns
+        == by_index["0"].compute_infer.ns + by_index["0"].compute_output.ns - by_index["0"].empty_response.ns
     )
 
 
-def test_other_models_have_no_places_and_no_distributions(model_repository: ModelRepository) -> None:
-    witness = Witness()
+def test_other_models_have_no_response_statistics(model_repository: ModelRepository) -> None:
+    recorder = RecordingSink()
     with one_model(model_repository, Doubler) as server:
-        witness.wait(ask(server.engine, witness, "m", [[1]]))
+        recorder.wait(ask(server.engine, recorder, "m", [[1]]))
         (statistics,), gauges = server.engine.statistics("m"), server.engine.gauges()["m", "1"]
     assert (statistics.response_stats, gauges.first_response, gauges.summaries) == ({}, None, {})
 
 
-def test_distributions_are_measured_where_the_server_is_told_to(model_repository: ModelRepository) -> None:
-    witness = Witness()
+def test_distributions_are_measured_if_configured(model_repository: ModelRepository) -> None:
+    recorder = RecordingSink()
     with one_model(model_repository, Doubler, more=BUCKETS.format("1, 250000.5"), latencies=BOTH) as server:
-        witness.wait(*[ask(server.engine, witness, "m", [[number]]) for number in range(3)])
+        recorder.wait(*[ask(server.engine, recorder, "m", [[number]]) for number in range(3)])
         gauges = server.engine.gauges()["m", "1"]
     assert gauges.first_response is not None
     assert (gauges.first_response.bounds, gauges.first_response.counts[1]) == ([1, 250000.5], 3)
@@ -72,6 +72,6 @@ def test_buckets_that_do_not_ascend_fail_the_load(
     assert "Bucket Boundaries must be strictly sorted" in caplog.text
 
 
-def test_buckets_that_nobody_uses_hurt_nobody(model_repository: ModelRepository) -> None:
+def test_unused_invalid_buckets_are_ignored(model_repository: ModelRepository) -> None:
     with one_model(model_repository, Doubler, more=BUCKETS.format("5, 1")) as server:
         assert server.engine.is_model_ready("m")

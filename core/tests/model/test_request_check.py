@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.errors import InvalidArgument
-from tritonpy.model.input_rule import WALKED_AT_ONCE
+from tritonpy.model.input_rule import MAX_INLINE_STRING_BYTES
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.types import CallbackSink, InferRequest, OutputSpec, SequenceInfo, Tensor, encode_strings
 from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -165,7 +165,7 @@ def test_a_request_that_does_not_fit_is_refused_in_tritons_words(config, tensors
 
 
 @pytest.mark.parametrize("position", [0, 1])
-def test_the_same_words_come_whatever_place_the_wrong_input_has(position):
+def test_the_error_does_not_depend_on_the_order_of_inputs(position):
     tensors = [tensor("A", (15,)), B]
     text = refusal(FIXED, *(tensors if position == 0 else tensors[::-1]))
     assert text == UNKNOWN + "unexpected shape for input 'A' for model 'm'. Expected [16], got [15]. "
@@ -175,13 +175,13 @@ def test_the_id_of_the_request_is_named():
     assert refusal(FIXED, A, id="r1").startswith("[request id: r1] expected 2 inputs")
 
 
-def test_an_unknown_output_is_refused_before_the_inputs_are_looked_at():
+def test_an_unknown_output_is_rejected_before_inputs_are_checked():
     outputs = {"NOPE": OutputSpec("NOPE")}
     for tensors in ([A, B], [A]):
         assert refusal(FIXED, *tensors, outputs=outputs) == "unexpected inference output 'NOPE' for model 'm'"
 
 
-def test_asking_for_no_output_asks_for_all():
+def test_an_empty_list_of_outputs_requests_all():
     for outputs in ({}, None):
         checked = request(A, B, outputs=outputs)
         check_of(FIXED).check(checked)
@@ -200,7 +200,7 @@ def test_an_optional_input_may_be_left_out():
         check_of(OPTIONAL).check(request(*tensors))
 
 
-def test_what_is_missing_beside_optional_inputs_is_named():
+def test_missing_required_inputs_are_named_if_others_are_optional():
     expected = (
         "expected number of inputs between 1 and 2 but got {} inputs for model 'm'. Got input(s) {}, but missing "
         "required input(s) ['B']. Please provide all required input(s)."
@@ -217,7 +217,7 @@ def test_a_model_whose_inputs_are_all_optional_takes_none():
 
 
 @pytest.mark.parametrize(
-    ("config", "asked", "given_to_model"),
+    ("config", "requested", "given_to_model"),
     [
         ("", 7, 0),
         ("dynamic_batching {}", 7, 0),
@@ -229,13 +229,13 @@ def test_a_model_whose_inputs_are_all_optional_takes_none():
         ("ensemble_scheduling {}", 0, 0),
     ],
 )
-def test_a_priority_that_does_not_exist_becomes_the_default(config, asked, given_to_model):
-    checked = request(A, B, priority=asked)
+def test_a_priority_that_does_not_exist_becomes_the_default(config, requested, given_to_model):
+    checked = request(A, B, priority=requested)
     check_of(f"{FIXED} {config}").check(checked)
     assert checked.priority == given_to_model
 
 
-def test_small_text_is_walked_at_once():
+def test_small_strings_are_checked_immediately():
     checked = request(Tensor("S", "BYTES", (2, 1), encode_strings(["a", "b"])))
     check_of(TEXT).check(checked)
     assert not checked.unchecked_strings
@@ -243,11 +243,11 @@ def test_small_text_is_walked_at_once():
 
 
 def large(count, elements=2):
-    data = encode_strings([b"x" * WALKED_AT_ONCE] * elements)
+    data = encode_strings([b"x" * MAX_INLINE_STRING_BYTES] * elements)
     return request(Tensor("S", "BYTES", (1, count), data), id="7")
 
 
-def test_large_text_is_walked_when_asked():
+def test_large_strings_are_checked_later():
     check, checked = check_of(TEXT), large(2)
     check.check(checked)
     assert checked.unchecked_strings
@@ -255,7 +255,7 @@ def test_large_text_is_walked_when_asked():
     assert not checked.unchecked_strings
 
 
-def test_large_text_for_a_sequence_is_walked_at_once():
+def test_large_strings_of_a_sequence_are_checked_immediately():
     check = check_of(TEXT + " sequence_batching { }")
     checked = large(2)
     check.check(checked)
@@ -264,7 +264,7 @@ def test_large_text_for_a_sequence_is_walked_at_once():
         check.check(large(3))
 
 
-def test_large_text_that_does_not_fit_is_refused_when_walked():
+def test_invalid_large_strings_are_rejected_by_the_deferred_check():
     check, checked = check_of(TEXT), large(3)
     check.check(checked)
     with pytest.raises(InvalidArgument) as caught:
@@ -294,7 +294,7 @@ def test_a_sequence_id_of_the_wrong_type_is_refused():
     assert text == UNKNOWN + "sequence batching control 'ID' data-type is 'BYTES', but model 'm' expects 'UINT64'"
 
 
-def test_a_shape_tensor_takes_no_part_in_the_batch():
+def test_a_shape_tensor_is_not_batched():
     config = (
         'max_batch_size: 4 input [{ name: "A" data_type: TYPE_INT32 dims: 3 }, '
         '{ name: "B" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }]'

@@ -30,7 +30,7 @@ def made(text: str, folder: Path = Path()) -> list[WarmupSample]:
 
 
 def only(text: str, folder: Path = Path()) -> dict[str, np.ndarray]:
-    """Return the inputs of the one request of the one sample."""
+    """Return the inputs of the only request of the only sample."""
     (found,) = made(text, folder)
     (inputs,) = found.inputs
     return {name: tensor.numpy() for name, tensor in inputs.items()}
@@ -72,7 +72,7 @@ def test_random_integers_differ_and_are_the_same_every_time(datatype: str) -> No
 
 
 @pytest.mark.parametrize("data", [ZERO, RANDOM])
-def test_made_up_texts_are_empty(data: str) -> None:
+def test_generated_strings_are_empty(data: str) -> None:
     text = 'input { name: "IN" data_type: TYPE_STRING dims: 2 }' + sample(value(data, datatype="TYPE_STRING"))
     assert only(text)["IN"].tolist() == [b"", b""]
 
@@ -81,14 +81,14 @@ def test_data_of_a_file(folder: Path) -> None:
     assert only(INPUT + sample(value('input_data_file: "data"')), folder)["IN"].tolist() == [7, 8]
 
 
-def test_texts_of_a_file_are_as_long_as_they_are(folder: Path) -> None:
+def test_strings_of_a_file_may_have_any_length(folder: Path) -> None:
     (folder / "warmup" / "texts").write_bytes(b"\x03\0\0\0one\0\0\0\0")
     text = 'input { name: "IN" data_type: TYPE_STRING dims: 2 }'
     text += sample(value('input_data_file: "texts"', datatype="TYPE_STRING"))
     assert only(text, folder)["IN"].tolist() == [b"one", b""]
 
 
-def test_texts_are_walked_however_long_they_are(folder: Path) -> None:
+def test_strings_of_any_length_are_checked(folder: Path) -> None:
     (folder / "warmup" / "texts").write_bytes(b"\xff\xff\0\0" + b"x" * 100_000)
     text = 'input { name: "IN" data_type: TYPE_STRING dims: 1 }'
     text += sample(value('input_data_file: "texts"', datatype="TYPE_STRING", dims="1"))
@@ -110,7 +110,7 @@ def test_a_file_that_is_too_short_is_named_with_both_sizes(folder: Path) -> None
     )
 
 
-def test_a_file_that_is_too_long_is_said_to_be_and_cut(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_is_too_long_is_truncated_with_a_warning(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "warmup" / "data").write_bytes(np.array([7, 8, 9], np.int32).tobytes())
     with caplog.at_level(logging.WARNING):
         assert only(INPUT + sample(value('input_data_file: "data"')), folder)["IN"].tolist() == [7, 8]
@@ -173,5 +173,5 @@ CASES = [
 
 
 @pytest.mark.parametrize(("inputs", "text"), CASES)
-def test_what_no_client_may_ask_is_no_sample(inputs: str, text: str) -> None:
+def test_invalid_requests_are_invalid_samples(inputs: str, text: str) -> None:
     assert failure(INPUT + sample(inputs)).message == f"[request id: <id_unknown>] {text}"

@@ -9,8 +9,8 @@ from msgspec import Meta
 from tritonpy import Backend, Options, PluginError, install_command
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.config.server import InvalidServerConfig
+from tritonpy.plugins.backend_folders import BackendFolders
 from tritonpy.plugins.backends import Backends
-from tritonpy.plugins.python_based import BackendFolders
 
 from ..toys.serving import ToyPlugin, toy_plugins
 
@@ -39,19 +39,19 @@ def test_a_backend_is_found_by_its_name():
 @pytest.mark.parametrize(
     ("name", "says"), [("tunes", "did you mean 'tuned'"), ("onnxruntime", install_command("tritonpy-backend-onnx"))]
 )
-def test_a_backend_that_is_not_there_says_what_to_do(name, says):
+def test_a_missing_backend_has_a_hint(name, says):
     with pytest.raises(PluginError, match=re.escape(says)):
         backends().get(name)
 
 
 @pytest.mark.parametrize("key", ["default-max-batch-size", "default_max_batch_size"])
-def test_options_come_from_the_backend_s_own_and_then_from_what_all_share(key):
+def test_a_backend_s_options_override_those_of_all_backends(key):
     found = backends({"tuned": {"threads": 3}}, {key: 9, "unknown-to-it": 1}).options("tuned")
     assert (found.threads, found.default_max_batch_size) == (3, 9)
     assert backends({"tuned": {key: 5}}, {key: 9}).options("tuned").default_max_batch_size == 5
 
 
-def test_a_backend_without_options_takes_none():
+def test_a_backend_without_options_accepts_none():
     assert backends(defaults={"default-max-batch-size": 9}).options("plain") == Plain.Options()
 
 
@@ -61,7 +61,7 @@ def test_wrong_options_are_found_before_any_model_loads(wrong):
         backends({"tuned": wrong}).check_options()
 
 
-def test_options_of_a_backend_that_is_not_installed_are_let_be():
+def test_options_of_a_backend_that_is_not_installed_are_ignored():
     backends({"nobody": {"threads": 3}}).check_options()
 
 
@@ -74,7 +74,7 @@ def test_options_of_a_backend_that_is_not_installed_are_let_be():
         ({"tuned": {"default-max-batch-size": 0}}, {}, 0),
     ],
 )
-def test_the_batch_size_of_models_that_do_not_say(options, defaults, size):
+def test_the_default_batch_size(options, defaults, size):
     assert backends(options, defaults).default_max_batch_size("tuned") == size
 
 
@@ -89,7 +89,7 @@ def test_files_are_those_of_every_backend_or_of_one():
     assert backends().files("nobody") == []
 
 
-def test_a_backend_that_cannot_be_imported_is_no_business_of_other_models(caplog):
+def test_a_backend_that_cannot_be_imported_does_not_affect_other_models(caplog):
     found = backends(broken="no_such_module:Backend")
     assert [files.name for files in found.files()] == ["plain", "tuned"]
     assert "plugin 'broken'" in caplog.text
@@ -98,7 +98,7 @@ def test_a_backend_that_cannot_be_imported_is_no_business_of_other_models(caplog
         found.files("broken")
 
 
-def test_only_what_is_asked_for_is_imported():
+def test_only_the_requested_backend_is_imported():
     found = backends(heavy="no_such_module:Heavy")
     assert [files.name for files in found.files("plain")] == ["plain"]
     with pytest.raises(PluginError, match="no_such_module"):
@@ -124,7 +124,7 @@ def test_a_folder_is_served_by_the_python_backend(folders):
     assert found.folder("nobody") is None
 
 
-def test_a_plugin_s_own_name_wins_over_a_folder_unless_the_model_asks_for_it(folders):
+def test_a_plugin_s_name_takes_precedence_over_a_folder_unless_the_model_requests_it(folders):
     found = with_folders(folders, python=Tuned)
     assert (found.get("plain"), found.folder("plain")) == (Plain, None)
     assert (found.get("plain", "model.py"), found.folder("plain", "model.py")) == (Tuned, folders.folder("plain"))
@@ -135,7 +135,7 @@ def test_another_runtime_is_not_looked_for_in_folders(folders):
         with_folders(folders, python=Tuned).get("mine", "libtriton_mine.so")
 
 
-def test_a_folder_without_the_python_backend_says_what_to_install(folders):
+def test_a_folder_without_the_python_backend_names_the_package_to_install(folders):
     with pytest.raises(PluginError) as missing:
         with_folders(folders).get("mine")
     assert str(missing.value) == (
@@ -144,7 +144,7 @@ def test_a_folder_without_the_python_backend_says_what_to_install(folders):
     )
 
 
-def test_a_folder_s_options_are_its_own_over_those_of_the_python_backend(folders):
+def test_a_folder_s_options_override_those_of_the_python_backend(folders):
     options = {"python": {"threads": 3, "default-max-batch-size": 5}, "mine": {"threads": 7}}
     found = with_folders(folders, options, {"default_max_batch_size": 9}, python=Tuned)
     assert (found.options("mine").threads, found.options("mine").default_max_batch_size) == (7, 5)
@@ -152,7 +152,7 @@ def test_a_folder_s_options_are_its_own_over_those_of_the_python_backend(folders
     assert found.options("python").threads == 3
 
 
-def test_one_name_has_two_sets_of_options_where_a_model_asks_for_the_folder(folders):
+def test_a_name_has_separate_options_for_its_folder(folders):
     found = with_folders(folders, {"plain": {}, "python": {"threads": 3}}, python=Tuned)
     assert found.options("plain") == Plain.Options()
     assert found.options("plain", "model.py").threads == 3
@@ -161,11 +161,11 @@ def test_one_name_has_two_sets_of_options_where_a_model_asks_for_the_folder(fold
 def test_wrong_options_of_a_folder_are_found_at_the_start(folders):
     with pytest.raises(InvalidServerConfig, match=r"backends\.mine"):
         with_folders(folders, {"mine": {"threads": 0}}, python=Tuned).check_options()
-    with_folders(folders, {"mine": {"threads": 0}}).check_options()  # nobody knows what they may be
+    with_folders(folders, {"mine": {"threads": 0}}).check_options()  # the valid options are unknown
 
 
 @pytest.mark.parametrize("name", ["plain", "tuned"])
-def test_every_backend_has_the_option_that_says_where_its_models_run(name):
+def test_every_backend_has_the_option_isolation(name):
     assert backends().isolation(name) is None
     assert backends({name: {"isolation": "process"}}).isolation(name) == "process"
     assert backends(defaults={"isolation": "process"}).isolation(name) == "process"
@@ -173,6 +173,6 @@ def test_every_backend_has_the_option_that_says_where_its_models_run(name):
     assert backends({name: {"isolation": "process"}}).options(name) == backends().options(name)
 
 
-def test_another_word_for_where_models_run_is_refused():
+def test_an_unknown_isolation_is_refused():
     with pytest.raises(InvalidServerConfig, match=r"backends\.plain\.isolation: .*process"):
         backends({"plain": {"isolation": "proces"}}).options("plain")

@@ -57,7 +57,7 @@ def test_names_lead_to_classes_and_their_owner() -> None:
     assert (entry.load(), entry.owner) == (dict, "dist-a")
 
 
-def test_one_name_twice_names_both_owners() -> None:
+def test_a_duplicate_name_reports_both_owners() -> None:
     made = managing((providing({"toy": dict}), "dist-a"), (providing({"toy": list}), "dist-b"))
     with pytest.raises(
         PluginError, match=r"tritonpy_backends: the name 'toy' is registered by dist-. and by dist-"
@@ -75,11 +75,11 @@ def test_the_same_name_under_two_hooks_is_no_conflict() -> None:
 def test_two_plugins_of_one_name_are_refused_with_both_owners() -> None:
     made = make_plugin_manager(discover=False)
     made.register(providing({}), "toy", "dist-a")
-    with pytest.raises(PluginError, match=r"two plugins are called 'toy': one of dist-a and one of dist-b"):
+    with pytest.raises(PluginError, match=r"two plugins have the name 'toy', from dist-a and from dist-b"):
         made.register(providing({}), "toy", "dist-b")
 
 
-def test_a_misspelled_hook_is_refused_with_the_nearest() -> None:
+def test_a_misspelled_hook_suggests_the_closest_one() -> None:
     made = managing((providing({}, "tritonpy_backend"), "dist-a"))
     with pytest.raises(PluginError, match=r"dist-a .* 'tritonpy_backend' .did you mean 'tritonpy_backends'"):
         made.check()
@@ -91,7 +91,7 @@ def test_a_hook_with_other_arguments_is_refused() -> None:
         def tritonpy_backends(self, engine: object) -> Mapping[str, type]:
             return {}
 
-    with pytest.raises(PluginError, match=r"^dist-a implements a hook with other arguments than it has"):
+    with pytest.raises(PluginError, match=r"^dist-a implements a hook with wrong arguments"):
         managing((Curious(), "dist-a"))
 
 
@@ -102,17 +102,17 @@ def test_a_hook_must_return_a_mapping(provided: Any) -> None:
 
 
 @pytest.mark.parametrize(("version", "fits"), [((1, 0), True), ((2, 0), False), ((0, 9), False), ((1, 1), False)])
-def test_a_plugin_for_another_interface_is_refused_by_name(version: tuple[int, int], fits: bool) -> None:
+def test_a_plugin_for_another_api_version_is_refused_by_name(version: tuple[int, int], fits: bool) -> None:
     plugin = providing({"toy": dict}, TRITONPY_API_VERSION=version)
     if fits:
         managing((plugin, "dist-a")).check()
         return
-    text = rf"^dist-a is built for version {version[0]}.{version[1]} of the plugin interface, this server has 1.0"
+    text = rf"^dist-a requires version {version[0]}.{version[1]} of the plugin API, this server has 1.0"
     with pytest.raises(PluginError, match=text):
         managing((plugin, "dist-a"))
 
 
-def test_what_nobody_provides_says_what_to_install_or_what_is_near() -> None:
+def test_an_unknown_name_has_a_package_or_the_closest_name() -> None:
     made = managing((providing({"toy": dict}), "dist-a"))
     with pytest.raises(PluginError, match=r"^no plugin provides backend 'pytorch': .* tritonpy-backend-torch$"):
         made.get("tritonpy_backends", "pytorch", "backend")
@@ -145,7 +145,7 @@ def test_listing_and_looking_up_import_nothing() -> None:
     assert "module_that_is_not_there" not in sys.modules
 
 
-def test_a_plugin_that_cannot_be_imported_says_whose_it_is_and_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_cannot_be_imported_is_named_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     installing(monkeypatch, EntryPoint("broken", "dist-a", ImportError("libfoo is missing")))
     with pytest.raises(PluginError) as caught:
         make_plugin_manager()
@@ -162,7 +162,7 @@ def test_a_disabled_plugin_is_not_imported(monkeypatch: pytest.MonkeyPatch, name
     assert [info.name for info in make_plugin_manager(disable=[name]).plugins()] == ["good"]
 
 
-def test_disabling_what_is_not_installed_names_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disabling_an_unknown_plugin_suggests_the_closest_one(monkeypatch: pytest.MonkeyPatch) -> None:
     installing(monkeypatch, EntryPoint("frontend-http", "tritonpy-frontend-http", providing({})))
     with pytest.raises(
         PluginError, match=r"^plugins: disable: no plugin 'frontend-htp' is installed, did you mean 'frontend-http'"

@@ -35,7 +35,7 @@ def test_a_text_is_imported_when_it_is_needed(tmp_path: Path, monkeypatch: pytes
         ("Other = 1", "names 'broken_toy:Toy', which does not exist"),
     ],
 )
-def test_what_cannot_be_imported_names_its_owner(
+def test_a_class_that_cannot_be_imported_is_reported_with_its_owner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, text: str
 ) -> None:
     (tmp_path / "broken_toy.py").write_text(source)

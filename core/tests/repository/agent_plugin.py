@@ -1,4 +1,4 @@
-"""A repository agent that notes what it is asked, and may move the model's folder or refuse."""
+"""Repository agents that record their calls, and may move the model's folder or raise."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from tritonpy.hookspecs import hookimpl
 
 
 class AgentPlugin:
-    """Registers the agents "first" and "second"; `told` is what they were told."""
+    """Registers the agents "first" and "second"; `calls` has their names and actions."""
 
     def __init__(self, moves_to: Path | None = None) -> None:
-        self.told: list[tuple[str, str]] = []
+        self.calls: list[tuple[str, str]] = []
         plugin = self
 
         class First(RepoAgent):
             def act(self, action: AgentAction, model: AgentModel) -> Path | None:
-                plugin.told.append(("first", action.value))
+                plugin.calls.append(("first", action.value))
                 return moves_to if action is AgentAction.LOAD else None
 
         class Second(RepoAgent):
             def act(self, action: AgentAction, model: AgentModel) -> Path | None:
-                plugin.told.append(("second", action.value))
+                plugin.calls.append(("second", action.value))
                 if action is AgentAction.LOAD and "refuse" in model.parameters:
                     raise ValueError(model.parameters["refuse"])
                 return None

@@ -7,43 +7,43 @@ from typing import Any
 import pytest
 
 from tritonpy.server import Server
-from tritonpy.testing import ModelRepository, Witness
+from tritonpy.testing import ModelRepository, RecordingSink
 
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
-from .teller import Book, teller
+from .version_backend import EventLog, version_reporter
 
 Serve = Callable[..., AbstractContextManager[Server]]
 
 
 @pytest.fixture
-def book() -> Book:
-    return Book()
+def event_log() -> EventLog:
+    return EventLog()
 
 
 @pytest.fixture
-def serve(model_repository: ModelRepository, book: Book) -> Serve:
-    """Serve the repository of the test with tellers; explicit control unless the test says otherwise."""
+def serve(model_repository: ModelRepository, event_log: EventLog) -> Serve:
+    """Serve the repository of the test with the version reporter; explicit mode by default."""
 
     def start(*plugins: object, mode: str = "explicit", **settings: Any) -> AbstractContextManager[Server]:
         control = {"mode": mode} | settings.pop("control", {})
-        found = toy_plugins(ToyPlugin({"teller": teller(book)}), *plugins)
+        found = toy_plugins(ToyPlugin({"version_reporter": version_reporter(event_log)}), *plugins)
         return serving(model_repository, found, control=control, **settings)
 
     return start
 
 
 @pytest.fixture
-def witness() -> Witness:
-    return Witness()
+def recorder() -> RecordingSink:
+    return RecordingSink()
 
 
 @pytest.fixture
-def number(witness):
-    """Ask a model which file it was loaded from."""
+def number(recorder):
+    """Return the number in the file that a model was loaded from."""
 
     def get(server, model, version=-1):
-        (answers,) = witness.wait(ask(server.engine, witness, model, [0], model_version=version))
-        ((value,),) = numbers(answers)
+        (responses,) = recorder.wait(ask(server.engine, recorder, model, [0], model_version=version))
+        ((value,),) = numbers(responses)
         return value
 
     return get

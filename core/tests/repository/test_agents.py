@@ -13,7 +13,7 @@ CONFIG = model_config("""
 """)
 
 
-class Noting(RepoAgent):
+class RecordingAgent(RepoAgent):
     def __init__(self, name, calls, path=None, fails_on=()):
         super().__init__(None)
         self.name, self.calls, self.path, self.fails_on = name, calls, path, fails_on
@@ -25,11 +25,11 @@ class Noting(RepoAgent):
         return self.path
 
 
-def test_agents_act_in_their_order_each_on_the_folder_that_the_one_before_left():
+def test_agents_are_called_in_order_with_the_folder_of_the_previous_one():
     calls = []
-    chain = AgentChain("m", CONFIG, [Noting("a", calls, Path("/new")), Noting("b", calls)])
+    chain = AgentChain("m", CONFIG, [RecordingAgent("a", calls, Path("/new")), RecordingAgent("b", calls)])
     assert chain.load(Path("/old")) == Path("/new")
-    chain.tell(AgentAction.LOAD_COMPLETE)
+    chain.notify(AgentAction.LOAD_COMPLETE)
     assert calls == [
         ("a", "LOAD", "/old", {"k": "1"}),
         ("b", "LOAD", "/new", {}),
@@ -38,23 +38,27 @@ def test_agents_act_in_their_order_each_on_the_folder_that_the_one_before_left()
     ]
 
 
-def test_an_agent_that_refuses_fails_the_load_and_those_after_it_hear_nothing():
+def test_an_agent_that_raises_fails_the_load_and_later_agents_are_not_called():
     calls = []
-    chain = AgentChain("m", CONFIG, [Noting("a", calls, fails_on=[AgentAction.LOAD]), Noting("b", calls)])
+    chain = AgentChain(
+        "m", CONFIG, [RecordingAgent("a", calls, fails_on=[AgentAction.LOAD]), RecordingAgent("b", calls)]
+    )
     with pytest.raises(ValueError, match="a says no"):
         chain.load(Path("/old"))
-    chain.tell(AgentAction.LOAD_FAIL)
+    chain.notify(AgentAction.LOAD_FAIL)
     assert [call[:2] for call in calls] == [("a", "LOAD"), ("a", "LOAD_FAIL")]
 
 
-def test_an_agent_that_fails_later_is_logged_and_the_others_are_told(caplog):
+def test_an_agent_that_fails_later_is_logged_and_the_others_are_called(caplog):
     calls = []
-    chain = AgentChain("m", CONFIG, [Noting("a", calls, fails_on=[AgentAction.UNLOAD]), Noting("b", calls)])
+    chain = AgentChain(
+        "m", CONFIG, [RecordingAgent("a", calls, fails_on=[AgentAction.UNLOAD]), RecordingAgent("b", calls)]
+    )
     chain.load(Path("/old"))
-    chain.tell(AgentAction.UNLOAD)
+    chain.notify(AgentAction.UNLOAD)
     assert calls[-1][:2] == ("b", "UNLOAD")
-    assert "repository agent Noting failed on UNLOAD of model m" in caplog.text
+    assert "repository agent RecordingAgent failed on UNLOAD of model m" in caplog.text
 
 
-def test_a_model_without_agents_stays_where_it_is():
+def test_a_model_without_agents_keeps_its_folder():
     assert AgentChain("m", model_config(""), []).load(Path("/old")) == Path("/old")

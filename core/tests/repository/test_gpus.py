@@ -24,12 +24,12 @@ def machine(monkeypatch):
     return make
 
 
-def test_there_are_none_unless_somebody_looks():
+def test_there_are_no_gpus_by_default():
     gpus = Gpus()
     assert (gpus.ids, gpus.min_compute_capability) == ([], 7.5)
 
 
-def test_those_that_are_new_enough_serve_with_their_limits_and_pools(machine):
+def test_supported_gpus_have_their_limits_and_pools(machine):
     machine(gpu("GPU-a", capability=(7, 0)), gpu("GPU-b", used=41))
     settings = DeviceSettings(model_load_gpu_limit={"0": 0.0, "1": 0.5}, cuda_memory_pool_byte_size={"1": 1024})
     gpus = Gpus.of_machine(settings)
@@ -40,7 +40,7 @@ def test_those_that_are_new_enough_serve_with_their_limits_and_pools(machine):
         gpus.limits.check([InstanceContext("m_0_0", "GPU", 1, 0)])
 
 
-def test_a_limit_that_nobody_can_watch_is_an_error(machine, monkeypatch):
+def test_a_limit_that_cannot_be_monitored_is_an_error(machine, monkeypatch):
     machine(gpu())
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert Gpus.of_machine(DeviceSettings()).ids == [0]

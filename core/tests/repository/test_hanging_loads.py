@@ -8,8 +8,8 @@ from tritonpy.errors import Internal, InvalidArgument
 
 from ..toys.doubler import Gate, gated
 from ..toys.serving import ToyPlugin, config_of
-from .teller import error_of, index, write
 from .test_load_attempts import in_thread, wait_until
+from .version_backend import error_of, index, write
 
 
 class Hanging:
@@ -60,9 +60,7 @@ def test_loads_that_hang_do_not_delay_another_one(serve, model_repository, hangi
     assert {type(error) for _, errors in calls for error in errors} == {Internal}
 
 
-def test_an_unload_of_a_loading_model_answers_and_the_load_gets_the_error_of_triton(
-    serve, model_repository, hanging, caplog
-):
+def test_an_unload_cancels_a_load_with_tritons_error(serve, model_repository, hanging, caplog):
     model_repository.add("m", config_of("hanging"))
     with serve(hanging.plugin) as server:
         thread, errors = in_thread(server.engine.load_model, "m")
@@ -81,9 +79,7 @@ def test_an_unload_of_a_loading_model_answers_and_the_load_gets_the_error_of_tri
     assert "failed to load 'm', no version is available: it was unloaded while it was loading" in caplog.messages
 
 
-def test_a_reload_that_hangs_is_canceled_by_an_unload_and_the_old_version_goes_too(
-    serve, model_repository, hanging, number
-):
+def test_a_hanging_reload_is_canceled_by_an_unload_of_all_versions(serve, model_repository, hanging, number):
     write(model_repository, "m", 5)
     with serve(hanging.plugin) as server:
         server.engine.load_model("m")
@@ -96,7 +92,7 @@ def test_a_reload_that_hangs_is_canceled_by_an_unload_and_the_old_version_goes_t
         assert "no available versions" in error_of(server.engine.model_metadata, "m").message
 
 
-def test_a_second_load_waits_for_the_first_and_comes_after_the_unload_of_it(serve, model_repository, hanging):
+def test_a_second_load_waits_for_the_first_and_runs_after_its_unload(serve, model_repository, hanging):
     model_repository.add("m", config_of("hanging"))
     with serve(hanging.plugin) as server:
         first, _ = in_thread(server.engine.load_model, "m")
@@ -114,7 +110,7 @@ def test_a_second_load_waits_for_the_first_and_comes_after_the_unload_of_it(serv
 
 
 def test_a_load_timeout_fails_the_load_and_names_itself_in_the_index(serve, model_repository, hanging, monkeypatch):
-    monkeypatch.setattr("tritonpy.repository.load_attempts._END_S", 0.01)
+    monkeypatch.setattr("tritonpy.repository.load_attempts._CANCEL_GRACE_S", 0.01)
     model_repository.add("m", config_of("hanging"))
     with serve(hanging.plugin, control={"load_timeout_s": 0.05}) as server:
         error = error_of(server.engine.load_model, "m")
@@ -141,7 +137,7 @@ class TestPolling:
         monkeypatch.setattr("tritonpy.repository.manager.SLOW_S", 0.05)
         monkeypatch.setattr("tritonpy.repository.load_attempts.SLOW_S", 0.05)
 
-    def test_a_model_that_hangs_does_not_hold_up_the_polls(self, serve, model_repository, hanging):
+    def test_a_hanging_model_does_not_delay_polls(self, serve, model_repository, hanging):
         with serve(hanging.plugin, mode="poll", control={"interval_s": 3600}) as server:
             model_repository.add("m", config_of("hanging"))
             server._repository.poll()
@@ -151,16 +147,16 @@ class TestPolling:
             assert ("good", "1", "READY", "") in index(server)
             assert hanging.loading == ["m", "good"]
 
-    def test_it_is_loaded_again_when_its_files_change(self, serve, model_repository, hanging, number):
+    def test_a_hanging_model_is_loaded_again_when_its_files_change(self, serve, model_repository, hanging, number):
         with serve(hanging.plugin, mode="poll", control={"interval_s": 3600}) as server:
             write(model_repository, "m", 1, config=config_of("hanging"))
             server._repository.poll()
             server._repository._models._threads.slow_s = 0.0
-            write(model_repository, "m", 7, config='backend: "teller"')
+            write(model_repository, "m", 7, config='backend: "version_reporter"')
             server._repository.poll()
             assert number(server, "m") == 7
 
-    def test_it_is_given_up_when_its_files_go(self, serve, model_repository, hanging):
+    def test_a_hanging_load_is_canceled_when_its_files_are_removed(self, serve, model_repository, hanging):
         with serve(hanging.plugin, mode="poll", control={"interval_s": 3600}) as server:
             model_repository.add("m", config_of("hanging"))
             server._repository.poll()

@@ -1,4 +1,4 @@
-"""Models whose backend, and not they themselves, says where their instances run."""
+"""Isolation of instances configured for a backend instead of a model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tritonpy.testing import InferInput, InProcessClient, ModelRepository
 
-from ..toys.isolated import Introvert, isolating
+from ..toys.isolated import ProcessInspector, isolating
 from ..toys.serving import ToyPlugin
 
 CONFIG = """
@@ -31,9 +31,9 @@ def test_all_models_of_a_backend_run_in_processes_unless_they_say_otherwise(
     repository = ModelRepository(tmp_path)
     repository.add("follows", CONFIG)
     repository.add("differs", OWN % "thread")
-    with isolating(repository, ToyPlugin({"introvert": Introvert}), **settings) as server:
+    with isolating(repository, ToyPlugin({"introvert": ProcessInspector}), **settings) as server:
         client = InProcessClient(server)
-        tensor = InferInput("IN", [1], "INT32").set_data_from_numpy(np.full(1, Introvert.PID, np.int32))
+        tensor = InferInput("IN", [1], "INT32").set_data_from_numpy(np.full(1, ProcessInspector.PID, np.int32))
         pids = {name: client.infer(name, [tensor]).as_numpy("OUT").item() for name in ("follows", "differs")}
     assert pids["differs"] == os.getpid()
     assert pids["follows"] != os.getpid()

@@ -6,21 +6,21 @@ import time
 import pytest
 
 from tritonpy.errors import Internal, InvalidArgument, Unavailable
-from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, load_batch
+from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, load_many
 
 HANGS = threading.Event.wait
 
 
 @pytest.fixture
 def release():
-    """What hanging loads wait for, set at the end of the test."""
+    """Return an event that ends hanging loads; set at the end of the test."""
     event = threading.Event()
     yield event
     event.set()
 
 
 def in_thread(call, *arguments):
-    """Start a call; return its thread and where its error goes."""
+    """Start a call; return its thread and the list for its error."""
     errors = []
 
     def run():
@@ -37,19 +37,19 @@ def in_thread(call, *arguments):
 def wait_until(condition):
     deadline = time.monotonic() + 10
     while not condition():
-        assert time.monotonic() < deadline, "it never came true"
+        assert time.monotonic() < deadline, "the condition was never true"
         time.sleep(0.005)
 
 
 class TestLoadAttempt:
-    def test_what_is_committed_cannot_be_canceled(self):
+    def test_a_committed_load_cannot_be_canceled(self):
         attempt = LoadAttempt("m")
         with attempt.committing():
             pass
         assert not attempt.cancel(Internal("too late"))
         assert not attempt.cancellation.canceled
 
-    def test_what_is_canceled_cannot_be_committed_and_records_nothing(self):
+    def test_a_canceled_load_cannot_be_committed_and_records_nothing(self):
         attempt, written = LoadAttempt("m"), []
         attempt.record(lambda: written.append(1))
         assert attempt.cancel(Internal("unloaded"))
@@ -58,7 +58,7 @@ class TestLoadAttempt:
             written.append(3)
         assert written == [1]
 
-    def test_a_callback_is_called_at_once_where_the_load_is_canceled_already(self):
+    def test_a_callback_is_called_immediately_if_the_load_is_already_canceled(self):
         attempt, called = LoadAttempt("m"), []
         attempt.cancel(Internal("unloaded"))
         with attempt.cancellation.calling(lambda: called.append(True)):
@@ -66,7 +66,7 @@ class TestLoadAttempt:
 
 
 class TestModelLock:
-    def test_an_unload_goes_before_waiting_loads_and_cancels_the_one_that_holds_the_lock(self):
+    def test_an_unload_precedes_waiting_loads_and_cancels_the_lock_holder(self):
         lock, order = ModelLock(), []
         first, second = LoadAttempt("m"), LoadAttempt("m")
         canceled = threading.Event()
@@ -103,8 +103,8 @@ class TestLoadThreads:
         caller.join(10)
         assert [str(error) for error in errors] == ["unloaded"]
 
-    def test_a_canceled_load_leaves_its_place_to_others(self, release):
-        threads, hanging = LoadThreads(at_once=1), LoadAttempt("hanging")
+    def test_a_canceled_load_does_not_count_against_the_limit(self, release):
+        threads, hanging = LoadThreads(max_concurrent=1), LoadAttempt("hanging")
         in_thread(threads.run, hanging, lambda: HANGS(release, 30))
         wait_until(lambda: threads._running)
         other, errors = in_thread(threads.run, LoadAttempt("other"), lambda: None)
@@ -112,24 +112,24 @@ class TestLoadThreads:
         other.join(10)
         assert (other.is_alive(), errors) == (False, [])
 
-    def test_a_load_that_takes_long_leaves_its_place_to_others(self, release, caplog):
+    def test_a_slow_load_does_not_count_against_the_limit(self, release, caplog):
         caplog.set_level("INFO", "tritonpy")
-        threads = LoadThreads(at_once=1, slow_s=0.05)
+        threads = LoadThreads(max_concurrent=1, slow_s=0.05)
         in_thread(threads.run, LoadAttempt("hanging"), lambda: HANGS(release, 30))
         wait_until(lambda: threads._running)
         assert threads.run(LoadAttempt("other"), lambda: 7) == 7
         wait_until(lambda: "still loading 'hanging' (0 s)" in caplog.messages)
 
-    def test_too_many_hanging_loads_are_an_error_that_says_what_to_do(self, release):
-        threads = LoadThreads(most=2, slow_s=0.01)
+    def test_too_many_hanging_loads_are_an_error_with_a_remedy(self, release):
+        threads = LoadThreads(max_threads=2, slow_s=0.01)
         for name in "ab":
             in_thread(threads.run, LoadAttempt(name), lambda: HANGS(release, 30))
         wait_until(lambda: len(threads._running) == 2)
         with pytest.raises(Unavailable, match=r"2 loads are in progress or stuck. Unload the models that hang"):
             threads.run(LoadAttempt("c"), lambda: None)
 
-    def test_a_load_that_exceeds_the_timeout_fails_and_says_that_its_thread_is_stuck(self, release, monkeypatch):
-        monkeypatch.setattr("tritonpy.repository.load_attempts._END_S", 0.01)
+    def test_a_load_that_exceeds_the_timeout_fails_and_reports_a_stuck_thread(self, release, monkeypatch):
+        monkeypatch.setattr("tritonpy.repository.load_attempts._CANCEL_GRACE_S", 0.01)
         with pytest.raises(InvalidArgument) as failed:
             LoadThreads(0.05).run(LoadAttempt("m"), lambda: HANGS(release, 30))
         assert failed.value.message.startswith(
@@ -160,7 +160,7 @@ class TestLoadThreads:
 
 
 class TestLoadBatch:
-    def test_so_many_load_at_once_and_all_are_waited_for(self):
+    def test_the_concurrency_is_limited_and_all_calls_are_awaited(self):
         lock, loading, most, done = threading.Lock(), [], [], []
 
         def load(key):
@@ -172,11 +172,11 @@ class TestLoadBatch:
                 loading.remove(key)
                 done.append(key)
 
-        load_batch(load, [str(number) for number in range(20)], 3, 60.0, settle=True)
+        load_many(load, [str(number) for number in range(20)], 3, 60.0, wait_for_all=True)
         assert len(done) == 20
         assert max(most) <= 3
 
-    def test_slow_ones_are_not_waited_for_and_others_go_on(self, release):
+    def test_slow_calls_are_not_awaited_and_others_continue(self, release):
         done = []
 
         def load(key):
@@ -184,12 +184,12 @@ class TestLoadBatch:
                 HANGS(release, 30)
             done.append(key)
 
-        load_batch(load, ["hangs1", "hangs2", "quick"], 1, 0.02, settle=False)
+        load_many(load, ["hangs1", "hangs2", "quick"], 1, 0.02, wait_for_all=False)
         assert done == ["quick"]
 
-    def test_what_one_raises_is_raised(self):
+    def test_an_exception_is_propagated(self):
         def load(key):
             raise ValueError(key)
 
         with pytest.raises(ValueError, match="m"):
-            load_batch(load, ["m"], 1, 60.0, settle=True)
+            load_many(load, ["m"], 1, 60.0, wait_for_all=True)

@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from tritonpy.api.repository import ModelListing
-from tritonpy.repository.load_hints import load_hint, unreadable
+from tritonpy.repository.load_hints import load_hint, unreadable_hint
 from tritonpy.testing import ModelRepository
 
-from .teller import error_of, index, write
+from .version_backend import error_of, index, write
 
-NOBODY = 65534
+UNPRIVILEGED_USER = 65534
 
 
 @contextlib.contextmanager
 def without_privileges():
-    """Let this process read no more than others may: root reads everything."""
+    """Drop root's privileges in this block, as root can read everything."""
     if os.geteuid() != 0:
         yield
         return
-    os.seteuid(NOBODY)
+    os.seteuid(UNPRIVILEGED_USER)
     try:
         yield
     finally:
@@ -31,7 +31,7 @@ def without_privileges():
 
 @pytest.fixture
 def open_repository():
-    """A repository in a folder that everybody may look into, unlike that of the test."""
+    """Return a repository in a folder that every user can read."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         repository = ModelRepository(Path(folder) / "models")
@@ -41,35 +41,33 @@ def open_repository():
 
 
 @pytest.mark.parametrize(
-    ("place", "what"),
+    ("folder_path", "kind"),
     [("m", "folder"), ("m/1", "folder"), ("m/1/model.txt", "file"), ("m/config.pbtxt", "file")],
 )
-def test_a_folder_or_file_that_may_not_be_read_is_named_with_what_to_do(serve, open_repository, caplog, place, what):
+def test_an_unreadable_folder_or_file_is_named_with_a_remedy(serve, open_repository, caplog, folder_path, kind):
     for name in ("first", "m"):
-        write(open_repository, name, config='backend: "teller"')
-    path = open_repository.path / place
+        write(open_repository, name, config='backend: "version_reporter"')
+    path = open_repository.path / folder_path
     path.chmod(0)
     with serve(repositories=[{"url": str(open_repository.path)}]) as server:
-        server.engine.load_model(
-            "first"
-        )  # imports what a load needs: only root may read the interpreter's own files here
+        server.engine.load_model("first")  # imports modules that only root may be able to read
         with without_privileges():
             error = error_of(server.engine.load_model, "m")
             ((state, reason),) = [line[2:] for line in index(server) if line[0] == "m"]
-    mode = "a+rx" if what == "folder" else "a+r"
-    assert f"The {what} '{path}' cannot be read by user " in error.message
+    mode = "a+rx" if kind == "folder" else "a+r"
+    assert f"The {kind} '{path}' cannot be read by user " in error.message
     assert f": chmod {mode} '{path}'." in error.message
-    assert "The " + what in reason
+    assert "The " + kind in reason
     assert state == "UNAVAILABLE"
     assert "Traceback" not in caplog.text
     assert not any(record.exc_info for record in caplog.records if record.levelname == "ERROR")
 
 
-def test_what_can_be_read_needs_no_hint(tmp_path):
+def test_readable_files_give_no_hint(tmp_path):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "model.txt").write_text("x")
-    assert unreadable(tmp_path) == ""
-    assert unreadable(tmp_path / "gone") == ""
+    assert unreadable_hint(tmp_path) == ""
+    assert unreadable_hint(tmp_path / "gone") == ""
 
 
 @pytest.mark.parametrize(
@@ -80,17 +78,17 @@ def test_what_can_be_read_needs_no_hint(tmp_path):
         ("no memory", ""),
     ],
 )
-def test_the_layout_is_spoken_of_where_the_error_may_come_from_it(text, hint):
+def test_layout_hints_are_given_for_errors_that_a_wrong_layout_causes(text, hint):
     assert load_hint(text, ModelListing("m", "", {}, None), None, list) == hint
 
 
-def test_a_model_file_beside_its_version_folder(serve, model_repository):
+def test_a_model_file_outside_its_version_folder_gives_a_hint(serve, model_repository):
     folder = model_repository.add("m", versions={})
     folder.mkdir(parents=True)
     (folder / "model.txt").write_text("1")
     with serve() as server:
         message = error_of(server.engine.load_model, "m").message
     assert message.endswith(
-        "Expected model name of the form 'model.<backend_name>'. 'model.txt' lies in the model's folder: move it into a version "
+        "Expected model name of the form 'model.<backend_name>'. 'model.txt' is in the model's folder: move it into a version "
         "folder, as 'm/1/model.txt'."
     )

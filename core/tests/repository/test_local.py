@@ -48,12 +48,12 @@ def test_files_and_hidden_folders_are_no_models(model_repository, tmp_path):
     assert list(repository(model_repository.path, tmp_path).names()) == ["m"]
 
 
-def test_what_is_found_by_name_is_what_the_scan_lists(model_repository, tmp_path):
+def test_find_returns_the_same_listing_as_scan(model_repository, tmp_path):
     model_repository.add("m", config="x", versions={1: {"model": "1"}, 2: {}})
     model_repository.add(".hidden")
     found = repository(model_repository.path, tmp_path)
     assert found.find("m") == found.scan()["m"]
-    assert found.find("nobody") is None
+    assert found.find("missing") is None
     assert found.find(".hidden") is None
     assert list(found.names()) == list(found.scan())
 

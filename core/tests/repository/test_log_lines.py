@@ -1,4 +1,4 @@
-"""The lines of Triton's log that tools look for."""
+"""Log lines of Triton that tools depend on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pytest
 
 from tritonpy.testing import ModelRepository
 
-from .standing import PLUGIN, write_ensemble
-from .teller import error_of, write
+from .ensembles import PLUGIN, write_ensemble
+from .version_backend import error_of, write
 
-ALL = 'backend: "teller" version_policy { all {} }'
+ALL = 'backend: "version_reporter" version_policy { all {} }'
 
 
 @pytest.fixture(autouse=True)
@@ -21,19 +21,21 @@ def levels(caplog, text):
     return [record.levelname for record in caplog.records if record.getMessage() == text]
 
 
-def test_a_model_of_several_versions_is_said_to_be_loaded_once_each_time(serve, model_repository, caplog):
+def test_each_load_of_a_model_with_several_versions_is_logged_once(serve, model_repository, caplog):
     for version in (1, 2, 3):
         write(model_repository, "m", "", version, ALL)
     with serve() as server:
         for times in (1, 2):
-            server.engine.load_model("m", '{"backend": "teller", "versionPolicy": {"all": {}}}' if times == 1 else None)
+            server.engine.load_model(
+                "m", '{"backend": "version_reporter", "versionPolicy": {"all": {}}}' if times == 1 else None
+            )
             write(model_repository, "m", "", 3, ALL)
             assert sum("successfully loaded 'm'" in line for line in caplog.messages) == times
     for version in (1, 2, 3):
         assert f"loading: m:{version}" in caplog.messages
 
 
-def test_an_ensemble_is_said_to_be_loaded_when_it_serves(serve, model_repository, caplog):
+def test_the_load_of_an_ensemble_is_logged_when_it_serves(serve, model_repository, caplog):
     write(model_repository, "m")
     write_ensemble(model_repository, "e", "m")
     with serve(PLUGIN) as server:
@@ -53,7 +55,7 @@ def test_a_version_that_fails_is_named_with_its_error(serve, model_repository, c
 
 
 def test_a_model_without_a_version_to_serve(serve, model_repository, caplog):
-    model_repository.add("m", config='backend: "teller"', versions={})
+    model_repository.add("m", config='backend: "version_reporter"', versions={})
     with serve() as server:
         error_of(server.engine.load_model, "m")
     text = "failed to load model 'm': at least one version must be available under the version policy of model 'm'"
@@ -63,10 +65,10 @@ def test_a_model_without_a_version_to_serve(serve, model_repository, caplog):
 @pytest.mark.parametrize("at_start", [True, False])
 def test_a_model_that_is_in_no_repository(serve, model_repository, caplog, at_start):
     write(model_repository, "m")
-    with serve(control={"load": ["nobody"] if at_start else ["m"]}, exit_on_error=False) as server:
+    with serve(control={"load": ["missing"] if at_start else ["m"]}, exit_on_error=False) as server:
         if not at_start:
-            error_of(server.engine.load_model, "nobody")
-    assert levels(caplog, "failed to poll model 'nobody': model not found in any model repository.") == ["ERROR"]
+            error_of(server.engine.load_model, "missing")
+    assert levels(caplog, "failed to poll model 'missing': model not found in any model repository.") == ["ERROR"]
 
 
 def test_a_model_that_is_in_two_repositories(serve, model_repository, tmp_path, caplog):

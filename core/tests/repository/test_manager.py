@@ -10,7 +10,7 @@ from tritonpy.testing import ModelRepository
 
 from ..toys.doubler import Gate, gated
 from ..toys.serving import ToyPlugin, ask, config_of, numbers, request_of
-from .teller import error_of, index, write
+from .version_backend import error_of, index, write
 
 POLL_FAILED = "failed to load '{}', failed to poll from model repository"
 
@@ -18,9 +18,9 @@ POLL_FAILED = "failed to load '{}', failed to poll from model repository"
 class TestLoad:
     def test_an_unknown_model(self, serve):
         with serve() as server:
-            error = error_of(server.engine.load_model, "nobody")
+            error = error_of(server.engine.load_model, "missing")
         assert type(error) is Internal
-        assert error.message == POLL_FAILED.format("nobody")
+        assert error.message == POLL_FAILED.format("missing")
 
     @pytest.mark.parametrize(
         ("name", "text"),
@@ -35,13 +35,13 @@ class TestLoad:
             ("\t\r\n", "Model name cannot be empty. Please enter a valid name to deploy."),
         ],
     )
-    def test_a_name_that_is_none(self, serve, name, text):
+    def test_an_invalid_name_is_rejected(self, serve, name, text):
         with serve() as server:
             error = error_of(server.engine.load_model, name)
         assert (type(error), error.message) == (InvalidArgument, text)
 
     def test_no_version_to_load(self, serve, model_repository):
-        write(model_repository, "m", config='backend: "teller" version_policy { specific { versions: 7 } }')
+        write(model_repository, "m", config='backend: "version_reporter" version_policy { specific { versions: 7 } }')
         with serve() as server:
             error = error_of(server.engine.load_model, "m")
             assert error_of(server.engine.model_metadata, "m").message == (
@@ -53,13 +53,13 @@ class TestLoad:
         )
 
     def test_a_folder_without_versions(self, serve, model_repository):
-        model_repository.add("m", config='backend: "teller"', versions={})
+        model_repository.add("m", config='backend: "version_reporter"', versions={})
         with serve() as server:
             assert "at least one version" in error_of(server.engine.load_model, "m").message
 
     def test_a_backend_that_raises(self, serve, model_repository):
         for version, text in ((1, ""), (2, "cannot be loaded")):
-            write(model_repository, "m", text, version, 'backend: "teller" version_policy { all {} }')
+            write(model_repository, "m", text, version, 'backend: "version_reporter" version_policy { all {} }')
         with serve() as server:
             error = error_of(server.engine.load_model, "m")
             reason = "Internal: ValueError: no weights"
@@ -68,19 +68,19 @@ class TestLoad:
         assert error.message == f"load failed for model 'm': version 2 is at UNAVAILABLE state: {reason};\n"
 
     def test_a_folder_called_otherwise_than_its_model(self, serve, model_repository):
-        write(model_repository, "m", config='name: "else" backend: "teller"')
+        write(model_repository, "m", config='name: "else" backend: "version_reporter"')
         with serve() as server:
             message = error_of(server.engine.load_model, "m").message
         assert "unexpected directory name 'm' for model 'else', directory name must equal model name" in message
 
-    def test_a_model_that_did_not_change_is_left_alone(self, serve, model_repository, book):
+    def test_a_model_that_did_not_change_is_left_alone(self, serve, model_repository, event_log):
         write(model_repository, "m")
         with serve() as server:
             server.engine.load_model("m")
             server.engine.load_model("m")
-            assert len(book.events("load")) == 1
+            assert len(event_log.events("load")) == 1
 
-    def test_a_failed_load_is_tried_again_when_asked(self, serve, model_repository, number):
+    def test_a_failed_load_can_be_requested_again(self, serve, model_repository, number):
         write(model_repository, "m", "cannot be loaded")
         with serve() as server:
             error_of(server.engine.load_model, "m")
@@ -89,7 +89,7 @@ class TestLoad:
             assert number(server, "m") == 5
             assert index(server) == [("m", "1", "READY", "")]
 
-    def test_loads_of_one_model_at_the_same_time_load_it_once(self, serve, model_repository, book):
+    def test_loads_of_one_model_at_the_same_time_load_it_once(self, serve, model_repository, event_log):
         write(model_repository, "m")
         with serve() as server:
             threads = [threading.Thread(target=server.engine.load_model, args=("m",)) for _ in range(4)]
@@ -97,7 +97,7 @@ class TestLoad:
                 thread.start()
             for thread in threads:
                 thread.join()
-            assert len(book.events("load")) == 1
+            assert len(event_log.events("load")) == 1
             assert index(server) == [("m", "1", "READY", "")]
 
 
@@ -138,7 +138,7 @@ class TestSeveralRepositories:
 
 
 class TestOverride:
-    CONFIG = '{"backend": "teller", "version_policy": {"specific": {"versions": [1]}}}'
+    CONFIG = '{"backend": "version_reporter", "version_policy": {"specific": {"versions": [1]}}}'
 
     @pytest.fixture(autouse=True)
     def folder(self, tmp_path, monkeypatch):
@@ -198,9 +198,15 @@ class TestOverride:
             assert number(server, "m") == 10
 
     @pytest.mark.parametrize(
-        "config", ['{"backend": 3', '{"backendx": "teller"}', '{"backend": "teller", "max_batch_size": "x"}', "[]"]
+        "config",
+        [
+            '{"backend": 3',
+            '{"backendx": "version_reporter"}',
+            '{"backend": "version_reporter", "max_batch_size": "x"}',
+            "[]",
+        ],
     )
-    def test_a_broken_one_says_where_and_what_serves_goes_on(self, serve, model_repository, number, config):
+    def test_a_broken_override_is_rejected_and_the_model_keeps_serving(self, serve, model_repository, number, config):
         write(model_repository, "m", 10)
         with serve() as server:
             server.engine.load_model("m")
@@ -209,7 +215,7 @@ class TestOverride:
         assert isinstance(error, Internal)
         assert error.message.startswith(POLL_FAILED.format("m") + ": the 'config' parameter of the load request ")
 
-    def test_files_replace_the_folder_until_they_are_unloaded(self, serve, model_repository, number, folder, book):
+    def test_files_replace_the_folder_until_they_are_unloaded(self, serve, model_repository, number, folder, event_log):
         write(model_repository, "m", 10)
         with serve() as server:
             server.engine.load_model("m", "{}", {"file:3/model.txt": b"30"})
@@ -218,10 +224,10 @@ class TestOverride:
             assert len(list(folder.iterdir())) == 1
             server.engine.load_model("m")
             assert number(server, "m") == 10
-            book.wait_for_open(("m", 1))
+            event_log.wait_for_handles(("m", 1))
         assert list(folder.iterdir()) == []
 
-    def test_files_make_a_model_that_is_on_no_disk(self, serve, number, folder):
+    def test_files_of_a_request_can_create_a_model(self, serve, number, folder):
         with serve() as server:
             server.engine.load_model("m", "{}", {"file:1/model.txt": b"30"})
             assert number(server, "m") == 30
@@ -247,25 +253,25 @@ class TestOverride:
         "files",
         [{"file:../1/x": b""}, {"file:1/model.txt": b"cannot be loaded"}, {"file:1/x\0": b""}, {"file:x/model": b""}],
     )
-    def test_files_that_do_not_load_leave_nothing(self, serve, files, folder):
+    def test_files_of_a_failed_load_are_removed(self, serve, files, folder):
         with serve() as server:
             error_of(server.engine.load_model, "m", "{}", files)
         assert list(folder.iterdir()) == []
 
-    def test_write_override_is_what_makes_the_folder(self, folder):
+    def test_write_override_creates_the_folder(self, folder):
         with write_override("m", {"file:1/x": b""}):
             assert [path.name.startswith("tritonpy-m-") for path in folder.iterdir()] == [True]
 
 
 class TestUnload:
-    def test_an_unloaded_model_is_known_and_gone(self, serve, model_repository, book):
+    def test_an_unloaded_model_is_listed_and_unavailable(self, serve, model_repository, event_log):
         write(model_repository, "m")
         with serve() as server:
             server.engine.load_model("m")
             server.engine.unload_model("m")
             error = error_of(server.engine.model_metadata, "m")
-            book.wait_for_open()
-            assert server._repository._retiring.wait(10)
+            event_log.wait_for_handles()
+            assert server._repository._drainer.wait(10)
             assert index(server) == [("m", "1", "UNAVAILABLE", "unloaded")]
             assert index(server, ready=True) == []
             assert server.engine.is_ready()
@@ -273,44 +279,44 @@ class TestUnload:
 
     def test_an_unknown_model_is_no_error_and_leaves_no_trace(self, serve):
         with serve() as server:
-            server.engine.unload_model("nobody")
+            server.engine.unload_model("missing")
             assert server._repository._models._locks == {}
             assert index(server) == []
 
-    def test_what_is_in_flight_finishes_and_the_model_can_be_loaded_meanwhile(self, serve, model_repository, witness):
+    def test_requests_in_flight_finish_and_the_model_can_be_loaded_meanwhile(self, serve, model_repository, recorder):
         gate = Gate()
         model_repository.add("m", config_of("gated"))
         with serve(ToyPlugin({"gated": gated(gate)})) as server:
             server.engine.load_model("m")
-            request = ask(server.engine, witness, "m", [4])
+            request = ask(server.engine, recorder, "m", [4])
             gate.wait_for(1)
             server.engine.unload_model("m")
             assert index(server) == [("m", "1", "UNLOADING", "")]
             server.engine.load_model("m")
             assert index(server) == [("m", "1", "READY", "")]
             gate.open()
-            (answers,) = witness.wait(request)
-            assert numbers(answers) == [[8]]
-            assert server._repository._retiring.wait(10)
+            (responses,) = recorder.wait(request)
+            assert numbers(responses) == [[8]]
+            assert server._repository._drainer.wait(10)
             assert index(server) == [("m", "1", "READY", "")]
 
 
 class TestReload:
     ROUNDS = 30
 
-    def test_nobody_notices_it_but_by_the_answer(self, serve, model_repository, witness, number):
+    def test_clients_notice_a_reload_only_by_the_results(self, serve, model_repository, recorder, number):
         write(model_repository, "m", 0)
-        answered, stop = [], threading.Event()
+        completed, stop = [], threading.Event()
 
-        def ask_on(server):
+        def send_requests(server):
             while not stop.is_set():
-                request = ask(server.engine, witness, "m", [0])
-                (answers,) = witness.wait(request)
-                answered.append((request, numbers(answers)))
+                request = ask(server.engine, recorder, "m", [0])
+                (responses,) = recorder.wait(request)
+                completed.append((request, numbers(responses)))
 
         with serve() as server:
             server.engine.load_model("m")
-            threads = [threading.Thread(target=ask_on, args=(server,)) for _ in range(4)]
+            threads = [threading.Thread(target=send_requests, args=(server,)) for _ in range(4)]
             for thread in threads:
                 thread.start()
             try:
@@ -322,12 +328,14 @@ class TestReload:
                 stop.set()
                 for thread in threads:
                     thread.join()
-            assert server._repository._retiring.wait(10)
-        assert len(answered) >= 4
-        assert {len(values) for _, values in answered} == {1}
-        witness.check(*(request for request, _ in answered))
+            assert server._repository._drainer.wait(10)
+        assert len(completed) >= 4
+        assert {len(values) for _, values in completed} == {1}
+        recorder.check(*(request for request, _ in completed))
 
-    def test_one_that_fails_leaves_the_old_version_serving_and_says_why(self, serve, model_repository, number, caplog):
+    def test_a_failed_reload_keeps_the_old_version_and_reports_the_reason(
+        self, serve, model_repository, number, caplog
+    ):
         caplog.set_level("INFO", "tritonpy")
         write(model_repository, "m", 1)
         with serve() as server:
@@ -336,43 +344,41 @@ class TestReload:
             error = error_of(server.engine.load_model, "m")
             assert "no weights" in error.message
             assert "failed to load 'm' version 1: Internal: ValueError: no weights" in caplog.messages
-            assert "failed to load 'm'; what is loaded goes on serving" in caplog.messages
+            assert "failed to load 'm'; loaded versions keep serving" in caplog.messages
             assert number(server, "m") == 1
             assert index(server) == [("m", "1", "READY", "")]
 
-    def test_a_new_version_takes_over_and_the_old_one_is_unloaded(self, serve, model_repository, number, book):
+    def test_a_new_version_takes_over_and_the_old_one_is_unloaded(self, serve, model_repository, number, event_log):
         write(model_repository, "m", 1)
         with serve() as server:
             server.engine.load_model("m")
             write(model_repository, "m", 2, version=2)
             server.engine.load_model("m")
             assert number(server, "m") == 2
-            book.wait_for_open(("m", 2))
-            assert server._repository._retiring.wait(10)
+            event_log.wait_for_handles(("m", 2))
+            assert server._repository._drainer.wait(10)
             assert index(server) == [("m", "1", "UNAVAILABLE", "unloaded"), ("m", "2", "READY", "")]
 
 
-def test_a_request_that_comes_while_its_version_is_replaced_goes_to_the_new_one(
-    serve, model_repository, witness, number
-):
+def test_a_request_during_a_reload_goes_to_the_new_version(serve, model_repository, recorder, number):
     write(model_repository, "m", 1)
     with serve() as server:
         server.engine.load_model("m")
         old = server.engine._table.find("m")
         write(model_repository, "m", 2)
         find = server.engine._table.find
-        handed_over = []
+        found = []
 
         def find_late(name, version):
-            if not handed_over:
-                handed_over.append(True)
+            if not found:
+                found.append(True)
                 server.engine.load_model("m")
-                assert server._repository._retiring.wait(10)
+                assert server._repository._drainer.wait(10)
                 return old
             return find(name, version)
 
         server.engine._table.find = find_late
-        request = request_of(witness, "m", [0])
+        request = request_of(recorder, "m", [0])
         server.engine.infer(request)
-        (answers,) = witness.wait(request)
-        assert numbers(answers) == [[2]]
+        (responses,) = recorder.wait(request)
+        assert numbers(responses) == [[2]]

@@ -22,7 +22,7 @@ def context(folder: Path, config: str = 'backend: "toy"', name: str = "m", versi
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A model's folder with two versions and a module beside them."""
+    """Return a model's folder with two versions and a module."""
     made = tmp_path / "m"
     write(made / "1" / "model.onnx", "one")
     write(made / "1" / "parts" / "a.bin", "a")
@@ -37,11 +37,11 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_of_a_cache_of_its_own_each_load_is_another(folder: Path) -> None:
+def test_in_a_private_cache_each_load_has_its_own_identity(folder: Path) -> None:
     assert model_identity(context(folder), False) != model_identity(context(folder), False)
 
 
-def test_in_a_shared_cache_equal_models_are_equal_wherever_they_lie(folder: Path, tmp_path: Path) -> None:
+def test_in_a_shared_cache_equal_models_have_the_same_identity(folder: Path, tmp_path: Path) -> None:
     copy = tmp_path / "elsewhere" / "m"
     for path in folder.rglob("*"):
         if path.is_file():
@@ -50,7 +50,7 @@ def test_in_a_shared_cache_equal_models_are_equal_wherever_they_lie(folder: Path
 
 
 @pytest.mark.parametrize("changed", ["1/model.onnx", "1/parts/a.bin", "labels.txt", "lib/shared.py", "1/new.bin"])
-def test_every_file_that_may_matter_matters(folder: Path, changed: str) -> None:
+def test_every_file_of_the_version_affects_the_identity(folder: Path, changed: str) -> None:
     before = model_identity(context(folder), True)
     write(folder / changed, "changed")
     assert model_identity(context(folder), True) != before
@@ -80,6 +80,6 @@ def test_name_version_and_configuration_matter(folder: Path) -> None:
     assert len({model_identity(each, True) for each in contexts}) == 5
 
 
-def test_an_ensemble_is_another_with_each_load(folder: Path) -> None:
+def test_each_load_of_an_ensemble_has_its_own_identity(folder: Path) -> None:
     ensemble = context(folder, "ensemble_scheduling {}")
     assert model_identity(ensemble, True) != model_identity(ensemble, True)

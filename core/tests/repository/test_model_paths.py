@@ -1,4 +1,4 @@
-"""Which files a configuration may name, in a served repository."""
+"""Which files a configuration of a served model may name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.config.model_files import resolve_model_file
 from tritonpy.errors import TritonError
 from tritonpy.server import Server
-from tritonpy.testing import ModelRepository, Witness
+from tritonpy.testing import ModelRepository, RecordingSink
 
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
 
@@ -30,7 +30,7 @@ TEXT = (
 
 
 class Reader(Backend):
-    """Answers with the number in its file."""
+    """Returns the number in its file."""
 
     default_filenames = ("number",)
     path_parameters: ClassVar[tuple[str, ...]] = ("LIBRARY",)
@@ -66,9 +66,9 @@ def serve(model_repository: ModelRepository) -> Serve:
     return lambda: serving(model_repository, toy_plugins(ToyPlugin({"reader": Reader})), control={"mode": "explicit"})
 
 
-def answer(server: Server, witness: Witness) -> int:
-    (answers,) = witness.wait(ask(server.engine, witness, "m", [0]))
-    return int(numbers(answers)[0][0])
+def response(server: Server, recorder: RecordingSink) -> int:
+    (responses,) = recorder.wait(ask(server.engine, recorder, "m", [0]))
+    return int(numbers(responses)[0][0])
 
 
 def load(server: Server, files: dict[str, bytes] | None = None, **more: object) -> None:
@@ -81,16 +81,16 @@ def failure(server: Server, files: dict[str, bytes] | None = None, **more: objec
     return failed.value.message
 
 
-def test_another_model_s_file_is_never_opened(serve: Serve, witness: Witness, model_repository: ModelRepository):
+def test_another_model_s_file_is_never_opened(serve: Serve, recorder: RecordingSink, model_repository: ModelRepository):
     with serve() as server:
         text = failure(server, default_model_filename="../../secret/1/number")
         assert "default_model_filename: '../../secret/1/number' is outside the model's folder" in text
         assert Reader.opened == []
         load(server, default_model_filename="other")
-        assert answer(server, witness) == 3
+        assert response(server, recorder) == 3
 
 
-def test_an_operators_configuration_stays_in_the_folder_too(serve: Serve, model_repository: ModelRepository):
+def test_an_operators_configuration_cannot_leave_the_folder(serve: Serve, model_repository: ModelRepository):
     model_repository.add("m", f'{TEXT} default_model_filename: "../../secret/1/number"')
     with serve() as server:
         with pytest.raises(TritonError, match=r"line 1, column .*is outside the model's folder"):
@@ -98,12 +98,12 @@ def test_an_operators_configuration_stays_in_the_folder_too(serve: Serve, model_
         assert Reader.opened == []
 
 
-def test_a_linked_version_folder_serves(serve: Serve, witness: Witness, model_repository: ModelRepository):
+def test_a_linked_version_folder_serves(serve: Serve, recorder: RecordingSink, model_repository: ModelRepository):
     (model_repository.path / "m" / "1").rename(model_repository.path.parent / "storage")
     (model_repository.path / "m" / "1").symlink_to(model_repository.path.parent / "storage")
     with serve() as server:
         load(server, default_model_filename="other")
-        assert answer(server, witness) == 3
+        assert response(server, recorder) == 3
         assert "No such file" in failure(server, default_model_filename="../number")
 
 

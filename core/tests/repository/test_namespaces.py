@@ -6,8 +6,8 @@ from tritonpy.errors import InvalidArgument, NotFound
 from tritonpy.testing import ModelRepository
 
 from ..toys.serving import ask
-from .standing import PLUGIN, write_ensemble
-from .teller import error_of, index, write
+from .ensembles import PLUGIN, write_ensemble
+from .version_backend import error_of, index, write
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def other(tmp_path):
 
 @pytest.fixture
 def served(serve, model_repository, other):
-    """Serve two repositories: m is in both (it answers 1 and 2), a only in the first and b only in the second."""
+    """Serve two repositories: m is in both (returns 1 and 2), a in the first and b in the second."""
     for number, (repository, own) in enumerate(((model_repository, "a"), (other, "b")), 1):
         write(repository, "m", number)
         write(repository, own, 10 * number)
@@ -66,9 +66,9 @@ def test_the_index_lists_all_of_them_repository_by_repository(served, model_repo
     assert names == (first + second if str(model_repository.path) < str(other.path) else second + first)
 
 
-def test_statistics_and_gauges_are_kept_apart(served, model_repository, other, witness):
+def test_statistics_and_gauges_are_kept_apart(served, model_repository, other, recorder):
     with served(mode="none") as server:
-        witness.wait(ask(server.engine, witness, "over_b", [0]))
+        recorder.wait(ask(server.engine, recorder, "over_b", [0]))
         counted = {one.namespace: one.inference_count for one in server.engine.statistics() if one.name == "m"}
         gauges = server.engine.gauges()
         assert (f"{other.path}::m", "1") in gauges
@@ -76,7 +76,7 @@ def test_statistics_and_gauges_are_kept_apart(served, model_repository, other, w
     assert counted == {str(model_repository.path): 0, str(other.path): 1}
 
 
-def test_a_load_is_of_all_models_of_the_name_and_an_unload_too(served, number, ambiguous):
+def test_loads_and_unloads_apply_to_all_models_of_the_name(served, number, ambiguous):
     with served() as server:
         unknown = error_of(number, server, "m")
         assert (type(unknown), unknown.message) == (InvalidArgument, "Request for unknown model: 'm' is not found")
@@ -99,7 +99,7 @@ def test_an_error_names_the_model_with_its_namespace(served, model_repository):
         )
 
 
-def test_members_are_found_anew_when_one_of_their_name_goes_or_comes(served, model_repository, number, ambiguous):
+def test_members_are_resolved_again_when_models_with_their_name_change(served, model_repository, number, ambiguous):
     with served(mode="poll", control={"interval_s": 3600}) as server:
         model_repository.remove("m")
         server._repository.poll()
@@ -110,16 +110,16 @@ def test_members_are_found_anew_when_one_of_their_name_goes_or_comes(served, mod
         assert error_of(number, server, "m").message == ambiguous("m")
 
 
-def test_what_is_loaded_from_a_requests_files_has_no_namespace(served, number):
+def test_a_model_loaded_from_a_requests_files_has_no_namespace(served, number):
     with served() as server:
-        config = '{"backend": "teller"}'
+        config = '{"backend": "version_reporter"}'
         server.engine.load_model("new", config, {"file:1/model.txt": b"5"})
         assert number(server, "new") == 5
         server.engine.unload_model("new")
         assert error_of(number, server, "new").message.endswith("'new' has no available versions")
 
 
-def test_a_model_that_fails_in_one_repository_is_told_and_serves_from_the_other(served, other, number):
+def test_a_failure_in_one_repository_is_reported_and_the_other_serves(served, other, number):
     write(other, "m", "cannot be loaded")
     with served() as server:
         assert "no weights" in error_of(server.engine.load_model, "m").message
@@ -127,7 +127,7 @@ def test_a_model_that_fails_in_one_repository_is_told_and_serves_from_the_other(
         assert number(server, "over_a") == 1
 
 
-def test_both_failures_are_told(served, model_repository, other):
+def test_both_failures_are_reported(served, model_repository, other):
     for repository in (model_repository, other):
         write(repository, "m", "cannot be loaded")
     with served() as server:

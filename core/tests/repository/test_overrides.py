@@ -60,6 +60,6 @@ def test_a_name_that_no_file_can_have_is_refused_in_a_short_text(folder, name):
     "keys", [("file:1/model", "file:1"), ("file:1", "file:1/model"), ("file:1/model", "file:1/model/x")]
 )
 def test_a_name_that_is_a_file_and_a_folder_is_refused(folder, keys):
-    with pytest.raises(InvalidArgument, match="names a file that another parameter has as a folder"):
+    with pytest.raises(InvalidArgument, match="names a file that is a folder in another parameter"):
         write_override("m", dict.fromkeys(keys, b"x"))
     assert list(folder.iterdir()) == []

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from tritonpy.errors import InvalidArgument
+from tritonpy.plugins.backend_folders import BackendFolders
 from tritonpy.plugins.backends import Backends
-from tritonpy.plugins.python_based import BackendFolders
-from tritonpy.repository.runtime import runtime_of
+from tritonpy.repository.runtime import resolve_runtime
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 from ..toys.doubler import Doubler
@@ -32,24 +32,26 @@ def backends(tmp_path: Path) -> Backends:
     [
         ("mine", "", "model.py"),
         ("mine", "model.py", "model.py"),
-        ("both", "", ""),  # the plugin's name wins
+        ("both", "", ""),  # the plugin takes precedence
         ("both", "model.py", "model.py"),
         ("toy", "", ""),
-        ("nobody", "", ""),
+        ("missing", "", ""),
         ("", "", ""),
         ("mine", "libtriton_mine.so", "libtriton_mine.so"),
         ("toy", "libtriton_toy.so", "libtriton_toy.so"),
-        ("versatile", "model.py", "model.py"),  # it serves these itself
+        ("versatile", "model.py", "model.py"),  # the plugin serves this runtime
     ],
 )
-def test_a_folder_serves_what_no_plugin_does(backends: Backends, backend: str, given: str, found: str) -> None:
-    assert runtime_of(ModelConfig(name="m", backend=backend, runtime=given), backends) == found
+def test_a_backend_folder_serves_models_that_no_plugin_serves(
+    backends: Backends, backend: str, given: str, found: str
+) -> None:
+    assert resolve_runtime(ModelConfig(name="m", backend=backend, runtime=given), backends) == found
 
 
-@pytest.mark.parametrize("backend", ["nobody", "python", "toy"])
-def test_a_folder_that_is_asked_for_and_is_not_there(backends: Backends, tmp_path: Path, backend: str) -> None:
+@pytest.mark.parametrize("backend", ["missing", "python", "toy"])
+def test_a_missing_backend_folder_is_an_error(backends: Backends, tmp_path: Path, backend: str) -> None:
     with pytest.raises(InvalidArgument) as refused:
-        runtime_of(ModelConfig(name="m", backend=backend, runtime="model.py"), backends)
+        resolve_runtime(ModelConfig(name="m", backend=backend, runtime="model.py"), backends)
     assert refused.value.message == (
         "unable to find Python backend based backend library 'model.py' for model 'm', "
         f"searched: '{tmp_path}/{backend}/model.py'"

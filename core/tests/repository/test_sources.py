@@ -6,10 +6,10 @@ import pytest
 
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext
 from tritonpy.errors import Unavailable
-from tritonpy.repository.sources import Found, Sources
+from tritonpy.repository.sources import FoundModel, Sources
 
 
-class Shelf(Repository):
+class FakeRepository(Repository):
     """Has the models that its URL names."""
 
     def scan(self):
@@ -18,16 +18,16 @@ class Shelf(Repository):
         return {name: ModelListing(name, "1", {}) for name in self.context.url.split()}
 
 
-def shelves(*urls):
-    return [Shelf(None, RepositoryContext(url, None)) for url in urls]
+def repositories_of(*urls):
+    return [FakeRepository(None, RepositoryContext(url, None)) for url in urls]
 
 
 def sources(*urls, namespaced=False):
-    return Sources(shelves(*urls), namespaced)
+    return Sources(repositories_of(*urls), namespaced)
 
 
-def test_models_of_all_repositories_are_found_with_the_one_that_has_them():
-    first, second = shelves("a b", "c")
+def test_models_are_found_with_their_repository():
+    first, second = repositories_of("a b", "c")
     found = Sources([first, second]).scan()
     assert found.names == ["a", "b", "c"]
     assert {name: model.repository for name, model in found.models.items()} == {"a": first, "b": first, "c": second}
@@ -47,11 +47,11 @@ def test_each_repository_is_a_namespace_where_there_are_namespaces():
     assert [(model.namespace, model.listing.name) for model in found.models.values()] == [
         ("a b", "a"), ("a b", "b"), ("b c", "b"), ("b c", "c")
     ]  # fmt: skip
-    assert found.called("b") == ["a b::b", "b c::b"]
-    assert found.called("nobody") == ["nobody"]
+    assert found.keys_for("b") == ["a b::b", "b c::b"]
+    assert found.keys_for("missing") == ["missing"]
 
 
-@pytest.mark.parametrize("name", ["a", "b", "c", "nobody"])
+@pytest.mark.parametrize("name", ["a", "b", "c", "missing"])
 def test_one_model_is_looked_up_as_the_scan_finds_it(name):
     both = sources("a b", "b c")
     one, all_of_them = both.look_up(name), both.scan()
@@ -60,7 +60,7 @@ def test_one_model_is_looked_up_as_the_scan_finds_it(name):
 
 
 def test_several_models_are_looked_up_at_once():
-    assert sources("a b", "c", "d").look_up("a", "c", "nobody").names == ["a", "c"]
+    assert sources("a b", "c", "d").look_up("a", "c", "missing").names == ["a", "c"]
 
 
 def test_names_are_counted_in_their_namespaces():
@@ -74,8 +74,11 @@ def test_a_repository_that_cannot_be_read_is_an_error(call):
         call(sources("a", "burnt"))
 
 
-class Moving(Shelf):
-    """A model that changes while it is handed out, as often as `changes` says; each look finds it newer."""
+class Moving(FakeRepository):
+    """A model that changes during the first `changes` calls of `localize`.
+
+    Each lookup finds a newer listing.
+    """
 
     def __init__(self, changes, there=True):
         super().__init__(None, RepositoryContext("m", None))
@@ -95,7 +98,7 @@ class Moving(Shelf):
 
 
 def localized(repository):
-    return Found(repository, ModelListing("m", "scanned", {}), "space").localize()
+    return FoundModel(repository, ModelListing("m", "scanned", {}), "space").localize()
 
 
 def test_a_model_is_localized_as_it_was_listed():
@@ -103,33 +106,33 @@ def test_a_model_is_localized_as_it_was_listed():
     assert (found.listing.fingerprint, path, found.namespace) == ("scanned", Path("scanned"), "space")
 
 
-def test_one_that_changes_meanwhile_is_looked_up_again():
+def test_a_model_that_changes_meanwhile_is_looked_up_again():
     found, path = localized(Moving(2))
     assert (found.listing.fingerprint, path) == ("look 2", Path("look 2"))
 
 
-def test_one_that_never_rests_is_given_up():
+def test_a_model_that_keeps_changing_is_an_error():
     with pytest.raises(ModelChanged, match="look 2 is old"):
         localized(Moving(1000))
 
 
-def test_one_that_is_gone_meanwhile_is_an_error():
+def test_a_model_that_is_removed_meanwhile_is_an_error():
     with pytest.raises(ModelChanged, match="scanned is old"):
         localized(Moving(1, there=False))
 
 
 def test_every_repository_watches_and_is_interrupted():
-    class Told(Shelf):
-        told = ()
+    class Watched(FakeRepository):
+        calls = ()
 
         def watch(self, changed):
-            self.told += (changed,)
+            self.calls += (changed,)
 
         def interrupt(self):
-            self.told += ("interrupted",)
+            self.calls += ("interrupted",)
 
-    repositories = [Told(None, RepositoryContext("a", None)) for _ in range(2)]
+    repositories = [Watched(None, RepositoryContext("a", None)) for _ in range(2)]
     both = Sources(repositories)
     both.watch(print)
     both.interrupt()
-    assert [each.told for each in repositories] == [(print, "interrupted")] * 2
+    assert [each.calls for each in repositories] == [(print, "interrupted")] * 2

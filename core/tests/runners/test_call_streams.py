@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from tritonpy.ipc.windows import MAX_ANSWERS
+from tritonpy.ipc.windows import MAX_RESPONSES
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.types import InferRequest
 
 
-def filled(stream: CallStream, answers: int = MAX_ANSWERS) -> CallStream:
+def filled(stream: CallStream, answers: int = MAX_RESPONSES) -> CallStream:
     for _ in range(answers):
-        stream.room.put(1)
+        stream.flow_control.put(1)
     return stream
 
 
@@ -19,95 +19,95 @@ def call_of(model: str, *, runs: bool) -> InferRequest:
     return request
 
 
-def hold(call: InferRequest) -> None:
-    """Use its window up, and let the producer wait."""
-    filled(call.tag).room.when_ready(lambda: None)
+def fill_window(call: InferRequest) -> None:
+    """Use up the window of `call`, so that its producer waits."""
+    filled(call.tag).flow_control.when_ready(lambda: None)
 
 
 def held_call(model: str) -> InferRequest:
     call = call_of(model, runs=True)
-    hold(call)
+    fill_window(call)
     return call
 
 
-def test_a_window_is_used_up_until_half_of_it_was_taken():
+def test_a_full_window_blocks_until_half_of_it_is_consumed():
     stream, called = filled(CallStream()), []
-    stream.room.when_ready(lambda: called.append(1))
-    stream.took(MAX_ANSWERS // 2 - 1)
+    stream.flow_control.when_ready(lambda: called.append(1))
+    stream.consume(MAX_RESPONSES // 2 - 1)
     assert called == []
-    stream.took()
+    stream.consume()
     assert called == [1]
 
 
-def test_an_overdrawn_stream_goes_on_for_one_window_and_what_it_said_is_taken_later():
+def test_an_extended_stream_may_send_one_window_more():
     stream = filled(CallStream())
-    stream.overdraw()
-    assert (stream.room.ready, stream.untaken) == (True, MAX_ANSWERS)
+    stream.extend_window()
+    assert (stream.flow_control.ready, stream.unconsumed) == (True, MAX_RESPONSES)
     filled(stream)
-    assert (stream.room.ready, stream.untaken) == (False, 2 * MAX_ANSWERS)
-    stream.took(MAX_ANSWERS)
-    assert not stream.room.ready
-    stream.took(MAX_ANSWERS)
-    assert (stream.room.ready, stream.untaken) == (True, 0)
+    assert (stream.flow_control.ready, stream.unconsumed) == (False, 2 * MAX_RESPONSES)
+    stream.consume(MAX_RESPONSES)
+    assert not stream.flow_control.ready
+    stream.consume(MAX_RESPONSES)
+    assert (stream.flow_control.ready, stream.unconsumed) == (True, 0)
 
 
-def test_a_producer_that_goes_on_while_it_is_overdrawn_goes_on_for_one_window():
+def test_a_producer_that_sends_during_the_extension_sends_one_window():
     stream = filled(CallStream())
-    stream.room.when_ready(lambda: filled(stream))
-    stream.overdraw()
-    assert stream.untaken == 2 * MAX_ANSWERS
-    stream.took(2 * MAX_ANSWERS)
-    assert stream.untaken == 0
+    stream.flow_control.when_ready(lambda: filled(stream))
+    stream.extend_window()
+    assert stream.unconsumed == 2 * MAX_RESPONSES
+    stream.consume(2 * MAX_RESPONSES)
+    assert stream.unconsumed == 0
 
 
-def test_who_was_left_waits_for_nobody():
+def test_an_abandoned_stream_does_not_block_its_producer():
     stream, called = filled(CallStream()), []
-    stream.room.when_ready(lambda: called.append(1))
-    stream.leave()
-    assert (called, stream.left, stream.room.ready) == ([1], True, True)
+    stream.flow_control.when_ready(lambda: called.append(1))
+    stream.abandon()
+    assert (called, stream.abandoned, stream.flow_control.ready) == ([1], True, True)
 
 
-def test_a_stream_that_holds_the_instance_its_caller_waits_for_goes_on():
+def test_a_stream_that_holds_the_awaited_instance_resumes():
     streams = CallStreams()
     held, waits = held_call("child"), call_of("child", runs=False)
     for call in (held, waits):
         streams.begin(call)
-    streams.let_go_on()
-    assert held.tag.room.holds_back
-    streams.want(waits)
-    assert not held.tag.room.holds_back
-    hold(held)
-    streams.let_go_on()
-    assert not held.tag.room.holds_back
+    streams.resume_blocked()
+    assert held.tag.flow_control.blocks_producer
+    streams.mark_awaited(waits)
+    assert not held.tag.flow_control.blocks_producer
+    fill_window(held)
+    streams.resume_blocked()
+    assert not held.tag.flow_control.blocks_producer
 
 
-def test_one_that_still_waits_though_a_little_was_taken_goes_on_too():
+def test_a_partly_consumed_blocked_stream_resumes_too():
     streams = CallStreams()
     held, waits = held_call("child"), call_of("child", runs=False)
     for call in (held, waits):
         streams.begin(call)
-    held.tag.took()
-    assert (held.tag.room.ready, held.tag.room.holds_back) == (True, True)
-    streams.want(waits)
-    assert not held.tag.room.holds_back
+    held.tag.consume()
+    assert (held.tag.flow_control.ready, held.tag.flow_control.blocks_producer) == (True, True)
+    streams.mark_awaited(waits)
+    assert not held.tag.flow_control.blocks_producer
 
 
-def test_one_of_another_model_or_one_that_runs_itself_changes_nothing():
+def test_a_call_to_another_model_or_a_running_one_changes_nothing():
     for other in (call_of("other", runs=False), call_of("child", runs=True)):
         streams, held = CallStreams(), held_call("child")
         for call in (held, other):
             streams.begin(call)
-        streams.want(other)
-        assert held.tag.room.holds_back
+        streams.mark_awaited(other)
+        assert held.tag.flow_control.blocks_producer
 
 
-def test_what_is_over_is_waited_for_no_more():
+def test_a_finished_call_is_not_awaited():
     streams = CallStreams()
     held, over, answered = held_call("child"), call_of("child", runs=False), call_of("child", runs=False)
     for call in (held, over, answered):
         streams.begin(call)
-    answered.answered = True
-    streams.want(answered)
+    answered.finished = True
+    streams.mark_awaited(answered)
     streams.end(over)
-    streams.want(over)
-    assert held.tag.room.holds_back
+    streams.mark_awaited(over)
+    assert held.tag.flow_control.blocks_producer

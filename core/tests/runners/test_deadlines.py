@@ -12,8 +12,8 @@ from tritonpy.types import CallbackSink, InferRequest
 FAR = 1 << 62
 
 
-class HandTimer:
-    """Runs what is due when it is told to."""
+class ManualTimer:
+    """A timer whose callbacks the test runs."""
 
     def __init__(self) -> None:
         self.armed: list[tuple[int, Callable[[], None]]] = []
@@ -31,12 +31,12 @@ def request(deadline_ns: int) -> InferRequest:
     return InferRequest("m", {}, CallbackSink(print), deadline_ns=deadline_ns)
 
 
-def bench() -> tuple[HandTimer, Deadlines]:
-    timer = HandTimer()
+def bench() -> tuple[ManualTimer, Deadlines]:
+    timer = ManualTimer()
     return timer, Deadlines(timer)
 
 
-def test_those_whose_time_has_come_are_cancelled_and_no_others() -> None:
+def test_requests_are_cancelled_at_their_deadlines_only() -> None:
     timer, deadlines = bench()
     passed, far = [request(now_ns() - number) for number in range(3)], request(FAR)
     for each in (far, *passed):
@@ -47,11 +47,11 @@ def test_those_whose_time_has_come_are_cancelled_and_no_others() -> None:
     assert [when for when, _ in timer.armed] == [FAR]
 
 
-def test_an_answered_one_is_left_alone() -> None:
+def test_a_finished_request_is_not_cancelled() -> None:
     timer, deadlines = bench()
     answered = request(1)
     deadlines.watch(answered)
-    answered.answered = True
+    answered.finished = True
     timer.run()
     assert not answered.cancelled
     assert timer.armed == []
@@ -66,7 +66,7 @@ def test_only_an_earlier_deadline_arms_the_timer_again() -> None:
     assert [when for when, _ in timer.armed] == [FAR, FAR - 1]
 
 
-def test_nothing_is_kept_of_requests_that_were_answered_in_time() -> None:
+def test_finished_requests_leave_no_entries() -> None:
     timer, deadlines = bench()
     first = request(FAR)
     deadlines.watch(first)
@@ -77,12 +77,12 @@ def test_nothing_is_kept_of_requests_that_were_answered_in_time() -> None:
     for _ in range(10_000):
         each = request(FAR)
         deadlines.watch(each)
-        each.answered = True
+        each.finished = True
     assert len(deadlines) < 100
     assert len(timer.armed) == 1
 
 
-def test_open_ones_are_never_thrown_out() -> None:
+def test_requests_in_flight_are_never_removed() -> None:
     timer, deadlines = bench()
     kept = [request(1) for _ in range(1000)]
     for each in kept:

@@ -5,15 +5,15 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.runners.deadlock import circle, stuck
+from tritonpy.runners.deadlock import find_cycle, find_stuck
 
 NODES = "abcd"
 GROUPS = st.lists(st.sets(st.sampled_from(NODES), min_size=1, max_size=3), max_size=3)
 GRAPHS = st.dictionaries(st.sampled_from(NODES), GROUPS)
 
 
-def those_that_ever_go_on(waits):
-    """Serve one wait after the other in every order that there is; return whoever was free in the end of any of them."""
+def nodes_that_can_proceed(waits):
+    """Return the nodes that are free at the end of any possible order of events."""
     start = frozenset((node, index) for node in waits for index in range(len(waits[node])))
     seen, todo, gone_on = {start}, [start], set()
     while todo:
@@ -29,15 +29,15 @@ def those_that_ever_go_on(waits):
 
 
 @given(GRAPHS)
-def test_stuck_is_who_goes_on_in_no_order_of_events(waits):
-    assert stuck(waits) == set(NODES) - those_that_ever_go_on(waits)
+def test_stuck_nodes_proceed_in_no_order_of_events(waits):
+    assert find_stuck(waits) == set(NODES) - nodes_that_can_proceed(waits)
 
 
 @given(GRAPHS)
-def test_a_circle_is_a_way_among_the_stuck_that_comes_back_to_itself(waits):
-    held = stuck(waits)
+def test_a_cycle_is_a_closed_path_of_stuck_nodes(waits):
+    held = find_stuck(waits)
     for start in held:
-        path = circle(waits, held, start)
+        path = find_cycle(waits, held, start)
         assert path[0] == start
         assert path[-1] in path[:-1]
         assert len(set(path)) == len(path) - 1
@@ -46,10 +46,10 @@ def test_a_circle_is_a_way_among_the_stuck_that_comes_back_to_itself(waits):
 
 
 def test_one_free_member_of_each_group_is_enough():
-    assert stuck({"a": [["a", "b"]]}) == set()
-    assert stuck({"a": [["a", "b"]], "b": [["a"]]}) == {"a", "b"}
-    assert stuck({"a": [["b"], ["a", "c"]], "b": [["c"]]}) == set()
+    assert find_stuck({"a": [["a", "b"]]}) == set()
+    assert find_stuck({"a": [["a", "b"]], "b": [["a"]]}) == {"a", "b"}
+    assert find_stuck({"a": [["b"], ["a", "c"]], "b": [["c"]]}) == set()
 
 
-def test_who_waits_for_the_stuck_is_stuck():
-    assert stuck({"a": [["b"]], "b": [["b"]], "c": [["a"], ["d"]]}) == {"a", "b", "c"}
+def test_nodes_that_wait_for_stuck_nodes_are_stuck():
+    assert find_stuck({"a": [["b"]], "b": [["b"]], "c": [["a"], ["d"]]}) == {"a", "b", "c"}

@@ -9,18 +9,18 @@ import pytest
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.clock import now_ns
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.types import Batch, InferRequest
 
-PATIENCE_S = 10
+WAIT_S = 10
 CONTEXT = SchedulerContext("m", 1, None, None, None, None)
 
 
 class Instances:
-    """Threads that take batches as a runner does, and what they took."""
+    """Threads that take batches as a runner does, and the batches that they took."""
 
     def __init__(self, dispatcher: Dispatcher, count: int, max_open: int | None = None) -> None:
         self.taken: list[tuple[int, InferRequest]] = []
@@ -33,7 +33,7 @@ class Instances:
 
     def wait_for(self, count: int) -> list[tuple[int, InferRequest]]:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.taken) >= count, PATIENCE_S), f"{len(self.taken)} of {count}"
+            assert self._changed.wait_for(lambda: len(self.taken) >= count, WAIT_S), f"{len(self.taken)} of {count}"
             return list(self.taken)
 
     def _run(self, slot: Slot) -> None:
@@ -61,7 +61,7 @@ def dispatching(
         dispatcher.close()
         timer.stop()
         for thread in crew.threads:
-            thread.join(PATIENCE_S)
+            thread.join(WAIT_S)
             assert not thread.is_alive()
 
 
@@ -83,28 +83,28 @@ def test_no_wake_up_is_lost_between_many_producers_and_instances(instances: int)
 
         def produce() -> None:
             for number in range(rounds):
-                start.wait(PATIENCE_S)
+                start.wait(WAIT_S)
                 for _ in range(number % 3 + 1):
                     enqueue(dispatcher, request())
-                taken.wait(PATIENCE_S)
+                taken.wait(WAIT_S)
 
         threads = [threading.Thread(target=produce, daemon=True) for _ in range(producers)]
         for thread in threads:
             thread.start()
         total = 0
         for number in range(rounds):
-            start.wait(PATIENCE_S)
+            start.wait(WAIT_S)
             total += producers * (number % 3 + 1)
-            crew.wait_for(total)  # every instance sleeps before the next round begins
-            taken.wait(PATIENCE_S)
+            crew.wait_for(total)  # all instances sleep before the next round begins
+            taken.wait(WAIT_S)
         for thread in threads:
             thread.join()
         assert dispatcher.waiting == 0
     assert len({id(each) for _, each in crew.taken}) == total == len(crew.taken)
 
 
-class At(DirectScheduler):
-    """Has a batch for one instance only, and not before a time."""
+class ScheduledAt(DirectScheduler):
+    """Has a batch for one instance only, from a given time on."""
 
     instance, due_ns = 0, 0
 
@@ -114,8 +114,8 @@ class At(DirectScheduler):
         return True if now_ns >= self.due_ns else self.due_ns
 
 
-def test_an_instance_looks_again_at_the_time_the_scheduler_named() -> None:
-    scheduler = At(CONTEXT)
+def test_an_instance_checks_again_at_the_scheduled_time() -> None:
+    scheduler = ScheduledAt(CONTEXT)
     scheduler.due_ns = now_ns() + 20_000_000
     with dispatching(scheduler, 2) as (dispatcher, crew):
         enqueue(dispatcher, request())
@@ -123,8 +123,8 @@ def test_an_instance_looks_again_at_the_time_the_scheduler_named() -> None:
         assert now_ns() >= scheduler.due_ns
 
 
-def test_the_instance_that_is_meant_is_woken_whoever_sleeps_first() -> None:
-    scheduler = At(CONTEXT)
+def test_the_intended_instance_is_woken() -> None:
+    scheduler = ScheduledAt(CONTEXT)
     with dispatching(scheduler, 3) as (dispatcher, crew):
         for count, instance in enumerate((2, 0, 1, 2, 1), start=1):
             scheduler.instance = instance
@@ -132,8 +132,8 @@ def test_the_instance_that_is_meant_is_woken_whoever_sleeps_first() -> None:
             assert crew.wait_for(count)[-1][0] == instance
 
 
-def test_wake_makes_the_scheduler_be_asked_again() -> None:
-    scheduler = At(CONTEXT)
+def test_wake_queries_the_scheduler_again() -> None:
+    scheduler = ScheduledAt(CONTEXT)
     scheduler.instance = 7
     with dispatching(scheduler, 1) as (dispatcher, crew):
         enqueue(dispatcher, request())
@@ -142,21 +142,21 @@ def test_wake_makes_the_scheduler_be_asked_again() -> None:
         crew.wait_for(1)
 
 
-def test_a_bound_holds_requests_back_until_one_leaves() -> None:
+def test_a_limit_holds_requests_back_until_one_is_released() -> None:
     with dispatching(DirectScheduler(CONTEXT), 1, max_open=2) as (dispatcher, crew):
-        dispatcher.bound()
+        dispatcher.mark_bounded()
         for _ in range(3):
             enqueue(dispatcher, request())
         (_, first), _ = crew.wait_for(2)
         assert dispatcher.waiting == 1
         with dispatcher.lock:
-            dispatcher.left(first, reschedule=False)
+            dispatcher.release(first, reschedule=False)
         crew.wait_for(3)
         assert dispatcher.waiting == 0
 
 
 class Expiring(DirectScheduler):
-    """Asks to be called again every millisecond, and drops everything once it may."""
+    """Has a timeout every millisecond and drops all requests when allowed."""
 
     def __init__(self, dropped: Callable[[InferRequest], None]) -> None:
         super().__init__(CONTEXT)
@@ -175,7 +175,7 @@ class Expiring(DirectScheduler):
         return None
 
 
-def test_requests_expire_though_no_instance_moves_and_are_flushed_without_the_lock() -> None:
+def test_requests_expire_while_instances_sleep_and_are_flushed_without_the_lock() -> None:
     done, dropped, locked = threading.Event(), [], []
     scheduler = Expiring(dropped.append)
     with dispatching(scheduler, 1) as (dispatcher, _):
@@ -190,13 +190,13 @@ def test_requests_expire_though_no_instance_moves_and_are_flushed_without_the_lo
         for each in waiting:
             enqueue(dispatcher, each)
         scheduler.may = True
-        assert done.wait(PATIENCE_S)
+        assert done.wait(WAIT_S)
         assert dropped == waiting
         assert not any(locked)
 
 
-class Nowhere(Scheduler):
-    """Without instances: keeps whether the lock was held."""
+class WithoutInstances(Scheduler):
+    """A scheduler without instances that records whether the lock was held."""
 
     uses_instances = False
 
@@ -214,7 +214,7 @@ class Nowhere(Scheduler):
 
 def test_a_scheduler_without_instances_is_called_without_the_lock() -> None:
     dispatcher = Dispatcher(Timer())
-    scheduler = Nowhere(dispatcher.lock._is_owned)
+    scheduler = WithoutInstances(dispatcher.lock._is_owned)
     dispatcher.attach(scheduler)
     dispatcher.enqueue(request())
     dispatcher.cancel(request())
@@ -222,7 +222,7 @@ def test_a_scheduler_without_instances_is_called_without_the_lock() -> None:
     assert dispatcher.waiting == 0
 
 
-def test_closing_sends_every_sleeping_instance_home() -> None:
+def test_closing_ends_every_sleeping_instance() -> None:
     with dispatching(DirectScheduler(CONTEXT), 4):
         pass
 

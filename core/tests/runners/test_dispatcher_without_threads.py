@@ -1,4 +1,4 @@
-"""Instances without a thread: they take a batch or are noted as idle, and are rung."""
+"""Instances without threads, which take a batch or are marked idle and woken."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ import pytest
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.clock import now_ns
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
 from tritonpy.types import InferRequest
 
-PATIENCE_S = 10
+WAIT_S = 10
 FAR_NS = 3_600_000_000_000
 
 
-class Told(Slot):
-    """Counts its rings."""
+class WakeCountingSlot(Slot):
+    """Counts its wake-ups."""
 
     def __init__(self, index: int, max_open: int | None = None) -> None:
         super().__init__(InstanceContext(f"m_0_{index}", "CPU", 0, index, max_open=max_open))
-        self.rings = 0
-        self.rung = threading.Event()
+        self.wakeups = 0
+        self.woken = threading.Event()
 
-    def ring(self) -> None:
-        self.rings += 1
-        self.rung.set()
+    def wake(self) -> None:
+        self.wakeups += 1
+        self.woken.set()
 
 
-class At(DirectScheduler):
-    """Has a batch from a time on, or says nothing of it, or raises."""
+class ScheduledAt(DirectScheduler):
+    """Has a batch from a given time on, or never, or raises."""
 
     def __init__(self) -> None:
         super().__init__(SchedulerContext("m", 1, None, None, None, None))  # type: ignore[arg-type]
@@ -51,11 +51,11 @@ class At(DirectScheduler):
         return True if now_ns >= self.due_ns else self.due_ns
 
 
-class Hall:
-    """A dispatcher, its scheduler and its timer."""
+class DispatcherBench:
+    """A dispatcher with its scheduler and timer."""
 
     def __init__(self) -> None:
-        self.timer, self.scheduler = Timer(), At()
+        self.timer, self.scheduler = Timer(), ScheduledAt()
         self.dispatcher = Dispatcher(self.timer)
         self.dispatcher.attach(self.scheduler)
         self.failures: list[Exception] = []
@@ -74,225 +74,225 @@ class Hall:
 
 
 @pytest.fixture
-def hall() -> Iterator[Hall]:
-    it = Hall()
+def bench() -> Iterator[DispatcherBench]:
+    it = DispatcherBench()
     yield it
     it.timer.stop()
 
 
-def test_what_waits_is_taken_and_what_comes_later_rings(hall: Hall) -> None:
-    slot = Told(0)
-    first = hall.enqueue()
-    assert hall.take(slot) == [first]
-    assert (slot.open, hall.dispatcher.waiting, slot.idle) == (1, 0, False)
+def test_waiting_requests_are_taken_and_later_ones_wake(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0)
+    first = bench.enqueue()
+    assert bench.take(slot) == [first]
+    assert (slot.open, bench.dispatcher.waiting, slot.idle) == (1, 0, False)
     assert first.batch is not None
     assert first.batch.instance is slot
-    assert hall.take(slot) is None
-    assert (slot.idle, slot.rings) == (True, 0)
-    second = hall.enqueue()
-    assert (slot.idle, slot.rings) == (False, 1)
-    assert hall.take(slot) == [second]
+    assert bench.take(slot) is None
+    assert (slot.idle, slot.wakeups) == (True, 0)
+    second = bench.enqueue()
+    assert (slot.idle, slot.wakeups) == (False, 1)
+    assert bench.take(slot) == [second]
 
 
-def test_one_request_rings_one_instance(hall: Hall) -> None:
-    slots = [Told(0), Told(1)]
+def test_one_request_wakes_one_instance(bench: DispatcherBench) -> None:
+    slots = [WakeCountingSlot(0), WakeCountingSlot(1)]
     for slot in slots:
-        hall.take(slot)
-        hall.take(slot)  # asking twice does not make it idle twice
-    hall.enqueue()
-    assert [slot.rings for slot in slots] == [1, 0]
-    hall.enqueue()
-    hall.enqueue()
-    assert [slot.rings for slot in slots] == [1, 1]
+        bench.take(slot)
+        bench.take(slot)  # asking twice does not add it twice
+    bench.enqueue()
+    assert [slot.wakeups for slot in slots] == [1, 0]
+    bench.enqueue()
+    bench.enqueue()
+    assert [slot.wakeups for slot in slots] == [1, 1]
 
 
-def test_who_takes_a_batch_rings_the_next_who_is_idle(hall: Hall) -> None:
-    busy, idle = Told(0), Told(1)
-    hall.take(idle)
-    hall.scheduler.silent = True
-    hall.enqueue()
-    hall.enqueue()
-    assert idle.rings == 0
-    hall.scheduler.silent = False
-    assert hall.take(busy)
-    assert idle.rings == 1
+def test_taking_a_batch_wakes_the_next_idle_instance(bench: DispatcherBench) -> None:
+    busy, idle = WakeCountingSlot(0), WakeCountingSlot(1)
+    bench.take(idle)
+    bench.scheduler.silent = True
+    bench.enqueue()
+    bench.enqueue()
+    assert idle.wakeups == 0
+    bench.scheduler.silent = False
+    assert bench.take(busy)
+    assert idle.wakeups == 1
 
 
-def test_an_instance_that_finds_a_batch_without_being_rung_is_not_idle_any_more(hall: Hall) -> None:
-    early, other = Told(0), Told(1)
-    hall.take(early)
-    hall.take(other)
-    hall.scheduler.silent = True
-    hall.enqueue()
-    hall.scheduler.silent = False
-    assert hall.take(early)
-    hall.enqueue()
-    assert (early.rings, other.rings) == (0, 1), "the ring went to one that is busy"
+def test_an_instance_that_takes_a_batch_unprompted_is_not_idle(bench: DispatcherBench) -> None:
+    early, other = WakeCountingSlot(0), WakeCountingSlot(1)
+    bench.take(early)
+    bench.take(other)
+    bench.scheduler.silent = True
+    bench.enqueue()
+    bench.scheduler.silent = False
+    assert bench.take(early)
+    bench.enqueue()
+    assert (early.wakeups, other.wakeups) == (0, 1), "the ring went to one that is busy"
 
 
-def test_an_instance_that_waits_for_a_time_is_rung_when_it_comes(hall: Hall) -> None:
-    slot = Told(0)
-    hall.scheduler.due_ns = now_ns() + 20_000_000
-    request = hall.enqueue()
-    assert hall.take(slot) is None
-    assert (slot.idle, slot.until_ns) == (True, hall.scheduler.due_ns)
-    assert slot.rung.wait(PATIENCE_S)
-    assert now_ns() >= hall.scheduler.due_ns
+def test_an_instance_is_woken_at_its_scheduled_time(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0)
+    bench.scheduler.due_ns = now_ns() + 20_000_000
+    request = bench.enqueue()
+    assert bench.take(slot) is None
+    assert (slot.idle, slot.until_ns) == (True, bench.scheduler.due_ns)
+    assert slot.woken.wait(WAIT_S)
+    assert now_ns() >= bench.scheduler.due_ns
     assert not slot.idle
-    assert hall.take(slot) == [request]
+    assert bench.take(slot) == [request]
 
 
-def test_an_instance_that_asks_again_waits_for_the_time_that_it_was_told_last(hall: Hall) -> None:
-    slot = Told(0)
-    hall.scheduler.due_ns = now_ns() + FAR_NS
-    request = hall.enqueue()
-    assert hall.take(slot) is None
-    hall.scheduler.due_ns = now_ns() + 20_000_000
-    assert hall.take(slot) is None
-    assert slot.rung.wait(PATIENCE_S)
-    assert hall.take(slot) == [request]
+def test_an_instance_waits_for_the_latest_scheduled_time(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0)
+    bench.scheduler.due_ns = now_ns() + FAR_NS
+    request = bench.enqueue()
+    assert bench.take(slot) is None
+    bench.scheduler.due_ns = now_ns() + 20_000_000
+    assert bench.take(slot) is None
+    assert slot.woken.wait(WAIT_S)
+    assert bench.take(slot) == [request]
 
 
 @pytest.mark.parametrize("change", ["taken", "withdrawn", "another time"])
-def test_a_time_that_is_not_waited_for_any_more_rings_nobody(hall: Hall, change: str) -> None:
-    slot, waited = Told(0), threading.Event()
-    due_ns = hall.scheduler.due_ns = now_ns() + 20_000_000
-    hall.enqueue()
-    assert hall.take(slot) is None
+def test_an_obsolete_time_wakes_no_instance(bench: DispatcherBench, change: str) -> None:
+    slot, waited = WakeCountingSlot(0), threading.Event()
+    due_ns = bench.scheduler.due_ns = now_ns() + 20_000_000
+    bench.enqueue()
+    assert bench.take(slot) is None
     if change == "taken":
-        hall.scheduler.due_ns = 0
-        assert hall.take(slot)
+        bench.scheduler.due_ns = 0
+        assert bench.take(slot)
     elif change == "withdrawn":
-        hall.dispatcher.withdraw(slot)
+        bench.dispatcher.unmark_idle(slot)
     else:
-        hall.scheduler.due_ns = now_ns() + FAR_NS
-        assert hall.take(slot) is None
-    hall.timer.at(due_ns + 1, waited.set)
-    assert waited.wait(PATIENCE_S)
-    assert slot.rings == 0
+        bench.scheduler.due_ns = now_ns() + FAR_NS
+        assert bench.take(slot) is None
+    bench.timer.at(due_ns + 1, waited.set)
+    assert waited.wait(WAIT_S)
+    assert slot.wakeups == 0
 
 
-def test_a_scheduler_that_names_an_earlier_time_than_the_instance_waits_for_rings_it(hall: Hall) -> None:
-    slot = Told(0)
-    hall.scheduler.due_ns = now_ns() + FAR_NS
-    hall.enqueue()
-    hall.take(slot)
-    hall.enqueue()
-    assert slot.rings == 0
-    hall.scheduler.due_ns -= 1_000_000
-    hall.enqueue()
-    assert slot.rings == 1
+def test_an_earlier_time_wakes_the_instance(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0)
+    bench.scheduler.due_ns = now_ns() + FAR_NS
+    bench.enqueue()
+    bench.take(slot)
+    bench.enqueue()
+    assert slot.wakeups == 0
+    bench.scheduler.due_ns -= 1_000_000
+    bench.enqueue()
+    assert slot.wakeups == 1
 
 
-def test_an_instance_that_was_withdrawn_is_not_rung_until_it_asks_again(hall: Hall) -> None:
-    slot = Told(0)
-    hall.take(slot)
-    hall.dispatcher.withdraw(slot)
-    hall.dispatcher.withdraw(slot)
-    request = hall.enqueue()
-    assert slot.rings == 0
-    assert hall.take(slot) == [request]
-    hall.take(slot)
-    hall.enqueue()
-    assert slot.rings == 1
+def test_an_instance_that_is_not_idle_is_not_woken_until_it_asks_again(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0)
+    bench.take(slot)
+    bench.dispatcher.unmark_idle(slot)
+    bench.dispatcher.unmark_idle(slot)
+    request = bench.enqueue()
+    assert slot.wakeups == 0
+    assert bench.take(slot) == [request]
+    bench.take(slot)
+    bench.enqueue()
+    assert slot.wakeups == 1
 
 
-def test_an_instance_without_room_is_rung_when_it_has_some(hall: Hall) -> None:
-    slot = Told(0, max_open=1)
-    hall.dispatcher.bound()
-    first, second = hall.enqueue(), hall.enqueue()
-    assert hall.take(slot) == [first]
-    assert hall.take(slot) is None
+def test_an_instance_at_its_limit_is_woken_when_it_has_capacity(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0, max_open=1)
+    bench.dispatcher.mark_bounded()
+    first, second = bench.enqueue(), bench.enqueue()
+    assert bench.take(slot) == [first]
+    assert bench.take(slot) is None
     assert slot.idle
-    hall.enqueue()
-    assert slot.rings == 0
-    with hall.dispatcher.lock:
-        hall.dispatcher.left(first, reschedule=False)
-    assert slot.rings == 1
-    assert hall.take(slot) == [second]
+    bench.enqueue()
+    assert slot.wakeups == 0
+    with bench.dispatcher.lock:
+        bench.dispatcher.release(first, reschedule=False)
+    assert slot.wakeups == 1
+    assert bench.take(slot) == [second]
 
 
-def test_an_instance_rests_without_a_question_and_is_rung_by_the_next_request(hall: Hall) -> None:
-    slot = Told(0)
-    hall.scheduler.error = ValueError("do not ask")
-    assert hall.dispatcher.rest(slot)
-    assert hall.dispatcher.rest(slot)
-    hall.scheduler.error = None
-    hall.enqueue()
-    hall.enqueue()
-    assert slot.rings == 1
+def test_an_instance_marked_idle_is_woken_by_the_next_request(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0)
+    bench.scheduler.error = ValueError("do not ask")
+    assert bench.dispatcher.mark_idle(slot)
+    assert bench.dispatcher.mark_idle(slot)
+    bench.scheduler.error = None
+    bench.enqueue()
+    bench.enqueue()
+    assert slot.wakeups == 1
 
 
-def test_a_scheduler_that_raises_leaves_nobody_idle_by_half(hall: Hall) -> None:
-    slot = Told(0)
-    hall.scheduler.error = ValueError("not today")
+def test_a_raising_scheduler_leaves_the_idle_list_consistent(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0)
+    bench.scheduler.error = ValueError("not today")
     with pytest.raises(ValueError, match="not today"):
-        hall.take(slot)
+        bench.take(slot)
     assert not slot.idle
-    hall.scheduler.error = None
-    request = hall.enqueue()
-    assert hall.take(slot) == [request]
+    bench.scheduler.error = None
+    request = bench.enqueue()
+    assert bench.take(slot) == [request]
 
 
-def test_to_wake_a_scheduler_that_raises_is_its_own_failure(hall: Hall) -> None:
-    slot = Told(0)
-    hall.take(slot)
-    hall.scheduler.error = ValueError("not today")
-    hall.dispatcher.wake()
-    assert hall.failures == [hall.scheduler.error]
-    hall.scheduler.error = None
-    hall.enqueue()
-    assert slot.rings == 1
+def test_an_error_of_the_scheduler_in_wake_is_reported(bench: DispatcherBench) -> None:
+    slot = WakeCountingSlot(0)
+    bench.take(slot)
+    bench.scheduler.error = ValueError("not today")
+    bench.dispatcher.wake()
+    assert bench.failures == [bench.scheduler.error]
+    bench.scheduler.error = None
+    bench.enqueue()
+    assert slot.wakeups == 1
 
 
 @pytest.mark.parametrize("method", ["take", "take_or_idle"])
-def test_a_batch_is_taken_though_the_scheduler_fails_when_the_next_instance_is_to_be_rung(
-    hall: Hall, monkeypatch: pytest.MonkeyPatch, method: str
+def test_a_batch_is_taken_even_if_waking_the_next_instance_fails(
+    bench: DispatcherBench, monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     error = ValueError("not today")
 
     def ready(instance: int, now_ns: int) -> bool | int:
         if instance == 1:
             raise error
-        return At.ready(hall.scheduler, instance, now_ns)
+        return ScheduledAt.ready(bench.scheduler, instance, now_ns)
 
-    hall.take(Told(1))
-    hall.scheduler.silent = True
-    requests = [hall.enqueue(), hall.enqueue()]
-    hall.scheduler.silent = False
-    monkeypatch.setattr(hall.scheduler, "ready", ready)
-    take = {"take": lambda slot: hall.dispatcher.take(slot, 9), "take_or_idle": hall.dispatcher.take_or_idle}[method]
-    assert take(Told(0)).requests == requests[:1]
-    assert hall.failures == [error]
-
-
-def test_after_the_end_nothing_is_taken_and_nobody_rests(hall: Hall) -> None:
-    idle, late = Told(0), Told(1)
-    hall.take(idle)
-    hall.dispatcher.close()
-    assert (idle.rings, idle.idle) == (1, False)
-    hall.enqueue()
-    assert hall.take(late) is None
-    assert not hall.dispatcher.rest(late)
-    assert (late.idle, late.rings, idle.rings) == (False, 0, 1)
+    bench.take(WakeCountingSlot(1))
+    bench.scheduler.silent = True
+    requests = [bench.enqueue(), bench.enqueue()]
+    bench.scheduler.silent = False
+    monkeypatch.setattr(bench.scheduler, "ready", ready)
+    take = {"take": lambda slot: bench.dispatcher.take(slot, 9), "take_or_idle": bench.dispatcher.take_or_idle}[method]
+    assert take(WakeCountingSlot(0)).requests == requests[:1]
+    assert bench.failures == [error]
 
 
-def test_answers_are_flushed_without_the_lock_whatever_is_found(hall: Hall) -> None:
+def test_after_close_no_batch_is_taken_and_no_instance_is_idle(bench: DispatcherBench) -> None:
+    idle, late = WakeCountingSlot(0), WakeCountingSlot(1)
+    bench.take(idle)
+    bench.dispatcher.close()
+    assert (idle.wakeups, idle.idle) == (1, False)
+    bench.enqueue()
+    assert bench.take(late) is None
+    assert not bench.dispatcher.mark_idle(late)
+    assert (late.idle, late.wakeups, idle.wakeups) == (False, 0, 1)
+
+
+def test_responses_are_always_flushed_without_the_lock(bench: DispatcherBench) -> None:
     held: list[Any] = []
-    hall.dispatcher.flush = lambda: held.append(hall.dispatcher.lock._is_owned())  # type: ignore[attr-defined]
-    hall.take(Told(0))
-    hall.enqueue()
-    hall.take(Told(1))
-    hall.dispatcher.wake()
+    bench.dispatcher.flush = lambda: held.append(bench.dispatcher.lock._is_owned())  # type: ignore[attr-defined]
+    bench.take(WakeCountingSlot(0))
+    bench.enqueue()
+    bench.take(WakeCountingSlot(1))
+    bench.dispatcher.wake()
     assert held
     assert not any(held)
 
 
-def test_an_instance_that_has_nothing_to_do_is_rung_before_one_that_would_only_keep_more_ready(hall: Hall) -> None:
-    busy, free = Told(0), Told(1)
-    first = hall.enqueue()
-    assert hall.take(busy) == [first]
-    assert hall.take(busy) is None  # it stands first in line for more
-    assert hall.take(free) is None
-    hall.enqueue()
-    assert (busy.rings, free.rings) == (0, 1)
+def test_an_instance_without_work_is_woken_before_one_that_would_prefetch(bench: DispatcherBench) -> None:
+    busy, free = WakeCountingSlot(0), WakeCountingSlot(1)
+    first = bench.enqueue()
+    assert bench.take(busy) == [first]
+    assert bench.take(busy) is None  # it is the first idle instance
+    assert bench.take(free) is None
+    bench.enqueue()
+    assert (busy.wakeups, free.wakeups) == (0, 1)

@@ -1,4 +1,4 @@
-"""A decoupled backend that waits for room, in a thread and in a process of its own."""
+"""Flow control of a decoupled backend, in a thread and in a worker process."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.tests.toys.isolated import ISOLATED, Considerate, isolating
+from core.tests.toys.isolated import ISOLATED, FlowControlledBackend, isolating
 from core.tests.toys.serving import ToyPlugin, config_of, numbers, request_of
-from tritonpy.ipc.windows import MAX_ANSWERS
-from tritonpy.testing import RunningServer, SlowClient, Witness
+from tritonpy.ipc.windows import MAX_RESPONSES
+from tritonpy.testing import RecordingSink, RunningServer, SlowClient
 from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.types import InferRequest
 
 DECOUPLED = "model_transaction_policy { decoupled: true }"
 ROOM = 8
 MANY = 1000
-IN_FLIGHT = {"thread": 0, "process": MAX_ANSWERS}  # what may be on its way beside what waits for the client
+# Responses in flight beyond those that wait for the client.
+IN_FLIGHT = {"thread": 0, "process": MAX_RESPONSES}
 
 
 @pytest.fixture(params=["thread", "process"])
@@ -28,12 +29,12 @@ def mode(request: pytest.FixtureRequest) -> str:
 def server(model_repository: ModelRepository, mode: str) -> Iterator[RunningServer]:
     more = DECOUPLED + (ISOLATED if mode == "process" else "")
     model_repository.add("considerate", config_of("considerate", instances=2, more=more))
-    with isolating(model_repository, ToyPlugin({"considerate": Considerate})) as server:
+    with isolating(model_repository, ToyPlugin({"considerate": FlowControlledBackend})) as server:
         yield server
 
 
 def stream(server: RunningServer, client: SlowClient, count: int) -> InferRequest:
-    request = request_of(Witness(), "considerate", [count], accepts_decoupled=True)
+    request = request_of(RecordingSink(), "considerate", [count], accepts_decoupled=True)
     request.sink = client
     server.engine.infer(request)
     return request
@@ -45,10 +46,10 @@ def test_a_client_that_fetches_gets_everything_in_order(server: RunningServer) -
     assert numbers(client.fetch_all()) == [[number] for number in range(MANY)]
 
 
-def test_one_that_does_not_holds_its_own_stream_alone(server: RunningServer, mode: str) -> None:
+def test_a_slow_client_blocks_only_its_own_stream(server: RunningServer, mode: str) -> None:
     slow, quick = SlowClient(ROOM), SlowClient(ROOM)
     stream(server, slow, MANY)
-    slow.until_full()
+    slow.wait_until_full()
     stream(server, quick, MANY)
     assert len(quick.fetch_all()) == MANY + 1
     assert ROOM <= slow.most <= ROOM + IN_FLIGHT[mode]
@@ -59,13 +60,13 @@ def test_one_that_does_not_holds_its_own_stream_alone(server: RunningServer, mod
 def test_a_cancellation_frees_the_instance_that_waits(server: RunningServer, leaves: bool) -> None:
     clients = [SlowClient(ROOM) for _ in range(3)]
     first, *_ = [stream(server, client, MANY) for client in clients]
-    clients[0].until_full()
-    clients[1].until_full()
-    assert clients[2].room.answers == 0  # both instances wait for their clients
+    clients[0].wait_until_full()
+    clients[1].wait_until_full()
+    assert clients[2].flow_control.responses == 0  # both instances wait for their clients
     if leaves:
         clients[0].leave(first)
     else:
         first.cancel()
     assert len(clients[2].fetch_all()) == MANY + 1
-    assert first.answered
+    assert first.finished
     assert len(clients[1].fetch_all()) == MANY + 1

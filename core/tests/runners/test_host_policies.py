@@ -15,7 +15,7 @@ HERE = os.sched_getaffinity(0)
 
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch, tmp_path):
-    """A machine with the cores 0 to 3 and two NUMA nodes."""
+    """A machine with cores 0 to 3 and two NUMA nodes."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {0, 1, 2, 3})
     for node in (0, 1):
         (tmp_path / f"node{node}").mkdir()
@@ -34,42 +34,42 @@ def test_an_instance_follows_the_policy_of_its_name():
     assert policies.of(instance("gpu_0")) == HostPolicy((), 0)
 
 
-def test_a_policy_that_the_server_does_not_know_binds_nobody():
+def test_an_unknown_policy_binds_no_instance():
     context = instance("nobody")
     assert HostPolicies({}).of(context) is None
     assert context.cores == ()
 
 
-def test_a_chosen_policy_that_is_missing_is_warned_of(caplog):
+def test_a_missing_explicit_policy_is_logged_as_a_warning(caplog):
     policies = HostPolicies({"pin": HostPolicySettings("0")})
     assert [policies.of(instance(name)) for name in ("cpu", "model", "gpu_0", "")] == [None] * 4
     assert caplog.messages == []
     policies.of(instance("pinn"))
-    assert caplog.messages == ["instance 'm_0' runs unbound: the server has no host policy 'pinn', there are: pin"]
+    assert caplog.messages == ["instance 'm_0' runs unbound: the server has no host policy 'pinn'; available: pin"]
 
 
-def test_what_the_machine_does_not_have_is_refused_with_what_it_has():
+def test_unavailable_cores_and_nodes_are_refused_with_the_available_ones():
     settings = {"a": HostPolicySettings("2-5"), "b": HostPolicySettings("0-1", 2)}
     with pytest.raises(InvalidServerConfig) as refused:
         HostPolicies(settings)
     assert [(problem.path, problem.text) for problem in refused.value.problems] == [
-        ("host_policies.a.cpu_cores", "this process may run on the cores 0-3; 4-5 is not among them"),
+        ("host_policies.a.cpu_cores", "this process may run on cores 0-3, which do not include 4-5"),
         ("host_policies.b.numa_node", "this machine has the NUMA nodes 0-1; got 2"),
     ]
 
 
-def test_a_machine_without_nodes_says_so(monkeypatch, tmp_path):
+def test_a_machine_without_numa_nodes_is_reported(monkeypatch, tmp_path):
     monkeypatch.setattr(host_policies, "_NODES", tmp_path / "nothing")
-    with pytest.raises(InvalidServerConfig, match="shows no NUMA nodes; got 0"):
+    with pytest.raises(InvalidServerConfig, match="has no NUMA nodes; got 0"):
         HostPolicies({"a": HostPolicySettings(numa_node=0)})
 
 
-def test_what_cannot_be_bound_is_a_warning(monkeypatch, caplog):
+def test_a_failed_binding_is_a_warning(monkeypatch, caplog):
     monkeypatch.setattr(host_policies, "bind_thread", lambda *_: "Unable to set NUMA memory policy: not here")
     HostPolicy((), 0).bind("m_0_0")
     assert caplog.messages == ["host policy of instance 'm_0_0': Unable to set NUMA memory policy: not here"]
 
 
 @pytest.mark.parametrize(("numbers", "text"), [({0}, "0"), ({0, 1, 2}, "0-2"), ({5, 0, 1, 3}, "0-1,3,5"), (set(), "")])
-def test_cores_are_told_as_the_flag_takes_them(numbers, text):
+def test_cores_are_printed_in_the_syntax_of_the_flag(numbers, text):
     assert ranges(numbers) == text

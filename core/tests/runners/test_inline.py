@@ -1,4 +1,4 @@
-"""Executions on the event loop, by a backend and models that allow them."""
+"""Inline execution on the event loop, with backends and models that allow it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from core.tests.toys.doubler import Doubler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 from tritonpy.api.backend import Array
 from tritonpy.api.scheduler import UNBOUNDED
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.model import input_rule
-from tritonpy.runners import pooled_instance, quickness
+from tritonpy.runners import inline_policy, pooled_instance
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 
 OWN_THREAD = "m_0_0"
-THREAD = "execution"  # how the names of the threads begin that instances share
+THREAD = "execution"  # prefix of the names of shared threads
 BATCHING = "dynamic_batching { }"
 
 
-class Anywhere(Doubler):
-    """Notes which thread executes how many requests."""
+class AnyThread(Doubler):
+    """Records the thread and the number of requests of each execution."""
 
     runs_on_any_thread = True
     threads: list[tuple[str, int]]
@@ -39,27 +39,27 @@ class Anywhere(Doubler):
         super().execute(batch)
 
 
-class Echoing(Anywhere):
-    """Answers what it is asked."""
+class Echoing(AnyThread):
+    """Returns its input."""
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         return {"OUT": inputs["IN"]}
 
 
-class Greedy(DirectScheduler):
-    """Cuts all that wait into one batch."""
+class TakesAll(DirectScheduler):
+    """Takes all waiting requests as one batch."""
 
     def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
         requests = [
             request
-            for batch in iter(lambda: super(Greedy, self).take(instance, now_ns), None)
+            for batch in iter(lambda: super(TakesAll, self).take(instance, now_ns), None)
             for request in batch.requests
         ]
         return Batch(requests) if requests else None
 
 
-class Delayed(Greedy):
-    """Names a time 50 us after a request came: a thread waits for that, and the loop may run the instance meanwhile."""
+class Delayed(TakesAll):
+    """Schedules a batch 50 us after its request, while the event loop may run the instance."""
 
     def ready(self, instance: int, now_ns: int) -> bool | int:
         if not self._queue:
@@ -70,37 +70,37 @@ class Delayed(Greedy):
 
 @pytest.fixture(autouse=True)
 def every_execution_is_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("QUICK_NS", "TOGETHER_NS", "MOST_NS", "SLOW_NS", "ENDLESS_NS", "STALLED_NS"):
-        monkeypatch.setattr(quickness, limit, 1 << 60)
-    monkeypatch.setattr(pooled_instance, "TOGETHER_NS", 1 << 60)
-    Anywhere.threads = []
+    for limit in ("FAST_NS", "BATCH_NS", "MAX_NS", "SLOW_NS", "BLOCKING_NS", "STALLED_NS"):
+        monkeypatch.setattr(inline_policy, limit, 1 << 60)
+    monkeypatch.setattr(pooled_instance, "BATCH_NS", 1 << 60)
+    AnyThread.threads = []
 
 
 class Loop:
     """Sends requests from the event loop of a server."""
 
     def __init__(self, server: Server) -> None:
-        assert server._rings.loop is not None
+        assert server._wakeups.loop is not None
         self._engine = server.engine
-        self._loop = server._rings.loop
+        self._loop = server._wakeups.loop
 
-    def ask(self, *values: list[int]) -> list[list[int]]:
-        """Send one request for each of `values` in one turn of the loop; return what they are answered."""
+    def send(self, *values: list[int]) -> list[list[int]]:
+        """Send one request per value in one iteration of the loop and return the responses."""
         return self._loop.run_until_complete(self._ask(values))
 
-    def ask_alone(self, count: int) -> None:
-        """Send that many requests, each when the one before is answered."""
+    def send_singly(self, count: int) -> None:
+        """Send `count` requests, each after the response to the previous one."""
         for number in range(100, 100 + count):
             self._loop.run_until_complete(self._until_idle())
-            assert self.ask([number]) == [[2 * number]]
+            assert self.send([number]) == [[2 * number]]
 
-    def ask_together(self, *values: list[int]) -> None:
-        """Send one request for each of `values` in one turn of the loop, while nothing executes."""
+    def send_together(self, *values: list[int]) -> None:
+        """Send one request per value in one iteration of the loop, while nothing executes."""
         self._loop.run_until_complete(self._until_idle())
-        assert self.ask(*values) == [[2 * value for value in row] for row in values]
+        assert self.send(*values) == [[2 * value for value in row] for row in values]
 
-    def say_alone(self, word: bytes, count: int) -> None:
-        """Send that many requests with a text, each when the one before is answered with the same."""
+    def send_texts_singly(self, word: bytes, count: int) -> None:
+        """Send `count` requests with a text sequentially and check that the text is returned."""
         tensor = Tensor.from_numpy("IN", np.array([[word]], np.object_))
         for _ in range(count):
             self._loop.run_until_complete(self._until_idle())
@@ -109,7 +109,7 @@ class Loop:
 
     async def _until_idle(self) -> None:
         dispatcher = self._engine._table.find("m", -1).dispatcher
-        while not dispatcher._idle:  # noqa: ASYNC110  the thread that executed last is about to rest, and tells nobody
+        while not dispatcher._idle:  # noqa: ASYNC110  the last thread is about to become idle, without an event
             await asyncio.sleep(0)
 
     async def _ask(self, values: tuple[list[int], ...]) -> list[list[int]]:
@@ -134,13 +134,13 @@ Served = Callable[..., Any]
 
 
 @pytest.fixture
-def served(model_repository: ModelRepository) -> Served:
+def serve(model_repository: ModelRepository) -> Served:
     @contextmanager
     def serve(
-        kind: type[Doubler] = Anywhere,
+        kind: type[Doubler] = AnyThread,
         more: str = "",
         datatype: str = "TYPE_INT32",
-        scheduler: type[DirectScheduler] = Greedy,
+        scheduler: type[DirectScheduler] = TakesAll,
         **settings: Any,
     ) -> Iterator[Server]:
         model_repository.add("m", config_of("toy", batch=8, datatype=datatype, dims=-1, more=more))
@@ -152,123 +152,125 @@ def served(model_repository: ModelRepository) -> Served:
     return serve
 
 
-def test_requests_that_come_alone_are_run_on_the_loop_once_they_are_known_to_be_quick(served: Served) -> None:
-    with served() as server:
-        Loop(server).ask_alone(quickness.SURE + 3)
-        assert Anywhere.threads[: quickness.SURE] == [(THREAD, 1)] * quickness.SURE
-        assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1)] * 3
+def test_single_requests_run_inline_once_known_to_be_fast(serve: Served) -> None:
+    with serve() as server:
+        Loop(server).send_singly(inline_policy.REQUIRED_FAST + 3)
+        assert AnyThread.threads[: inline_policy.REQUIRED_FAST] == [(THREAD, 1)] * inline_policy.REQUIRED_FAST
+        assert AnyThread.threads[inline_policy.REQUIRED_FAST :] == [(threading.current_thread().name, 1)] * 3
 
 
-def test_a_batch_of_requests_that_come_together_is_run_on_the_loop_once_such_batches_are_known(served: Served) -> None:
-    with served(more=BATCHING) as server:
+def test_batches_run_inline_once_known_to_be_fast(serve: Served) -> None:
+    with serve(more=BATCHING) as server:
         loop = Loop(server)
-        for _ in range(quickness.SURE):
-            loop.ask_together([1], [2], [3])
-        assert Anywhere.threads == [(THREAD, 3)] * quickness.SURE
-        loop.ask_together([1], [2], [3])
-        loop.ask_together([1], [2])
-        assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, count) for count in (3, 2)]
-        loop.ask_alone(1)
-        assert Anywhere.threads[-1] == (THREAD, 1)
+        for _ in range(inline_policy.REQUIRED_FAST):
+            loop.send_together([1], [2], [3])
+        assert AnyThread.threads == [(THREAD, 3)] * inline_policy.REQUIRED_FAST
+        loop.send_together([1], [2], [3])
+        loop.send_together([1], [2])
+        assert AnyThread.threads[inline_policy.REQUIRED_FAST :] == [
+            (threading.current_thread().name, count) for count in (3, 2)
+        ]
+        loop.send_singly(1)
+        assert AnyThread.threads[-1] == (THREAD, 1)
 
 
-def test_what_comes_together_and_is_no_batch_runs_on_the_loop_one_after_the_other(served: Served) -> None:
-    with served() as server:
+def test_concurrent_unbatched_requests_run_inline_sequentially(serve: Served) -> None:
+    with serve() as server:
         loop = Loop(server)
-        loop.ask_alone(quickness.SURE)
-        loop.ask_together([1], [2], [3])
-        assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1)] * 3
+        loop.send_singly(inline_policy.REQUIRED_FAST)
+        loop.send_together([1], [2], [3])
+        assert AnyThread.threads[inline_policy.REQUIRED_FAST :] == [(threading.current_thread().name, 1)] * 3
 
 
-def test_what_is_too_much_for_a_turn_of_the_loop_runs_on_a_thread(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with served() as server:
+def test_too_much_work_for_one_iteration_runs_on_a_thread(serve: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve() as server:
         loop = Loop(server)
-        loop.ask_alone(quickness.SURE)
-        monkeypatch.setattr(pooled_instance, "TOGETHER_NS", 0)
-        loop.ask_together([1], [2], [3])
-        assert Anywhere.threads[quickness.SURE :] == [(threading.current_thread().name, 1), (THREAD, 1), (THREAD, 1)]
+        loop.send_singly(inline_policy.REQUIRED_FAST)
+        monkeypatch.setattr(pooled_instance, "BATCH_NS", 0)
+        loop.send_together([1], [2], [3])
+        assert AnyThread.threads[inline_policy.REQUIRED_FAST :] == [
+            (threading.current_thread().name, 1),
+            (THREAD, 1),
+            (THREAD, 1),
+        ]
 
 
-def test_a_size_that_is_not_known_runs_on_a_thread(served: Served) -> None:
-    with served() as server:
+def test_an_unknown_size_runs_on_a_thread(serve: Served) -> None:
+    with serve() as server:
         loop = Loop(server)
-        loop.ask_alone(quickness.SURE + 1)
-        assert loop.ask([7] * 100) == [[14] * 100]
-        assert Anywhere.threads[-1] == (THREAD, 1)
-        loop.ask_alone(1)
-        assert Anywhere.threads[-1][0] != THREAD
+        loop.send_singly(inline_policy.REQUIRED_FAST + 1)
+        assert loop.send([7] * 100) == [[14] * 100]
+        assert AnyThread.threads[-1] == (THREAD, 1)
+        loop.send_singly(1)
+        assert AnyThread.threads[-1][0] != THREAD
 
 
-def test_strings_that_were_not_checked_run_on_a_thread(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    with served(Echoing, datatype="TYPE_STRING") as server:
+def test_unchecked_strings_run_on_a_thread(serve: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serve(Echoing, datatype="TYPE_STRING") as server:
         loop = Loop(server)
-        loop.say_alone(b"word", quickness.SURE + 1)
-        assert Anywhere.threads[-1][0] != THREAD
-        monkeypatch.setattr(input_rule, "WALKED_AT_ONCE", 0)
-        loop.say_alone(b"word", 1)
-        assert Anywhere.threads[-1] == (THREAD, 1)
+        loop.send_texts_singly(b"word", inline_policy.REQUIRED_FAST + 1)
+        assert AnyThread.threads[-1][0] != THREAD
+        monkeypatch.setattr(input_rule, "MAX_INLINE_STRING_BYTES", 0)
+        loop.send_texts_singly(b"word", 1)
+        assert AnyThread.threads[-1] == (THREAD, 1)
 
 
-def test_requests_of_other_threads_run_on_a_thread(served: Served) -> None:
-    with served() as server:
-        Loop(server).ask_alone(quickness.SURE + 1)
-        witness = Witness()
-        witness.wait(ask(server.engine, witness, "m", [[5]]))
-        assert Anywhere.threads[-1] == (THREAD, 1)
+def test_requests_of_other_threads_run_on_a_thread(serve: Served) -> None:
+    with serve() as server:
+        Loop(server).send_singly(inline_policy.REQUIRED_FAST + 1)
+        recorder = RecordingSink()
+        recorder.wait(ask(server.engine, recorder, "m", [[5]]))
+        assert AnyThread.threads[-1] == (THREAD, 1)
 
 
-def test_what_an_execution_on_the_loop_raises_answers_its_request(served: Served) -> None:
-    with served() as server:
+def test_an_error_of_an_inline_execution_fails_its_request(serve: Served) -> None:
+    with serve() as server:
         loop = Loop(server)
-        loop.ask_alone(quickness.SURE + 1)
+        loop.send_singly(inline_policy.REQUIRED_FAST + 1)
         with pytest.raises(Exception, match="thirteen cannot be doubled"):
-            loop.ask([13])
-        assert Anywhere.threads[-1][0] != THREAD
-        loop.ask_alone(3)
+            loop.send([13])
+        assert AnyThread.threads[-1][0] != THREAD
+        loop.send_singly(3)
 
 
-@pytest.mark.parametrize("scheduler", [Greedy, Delayed])
-def test_requests_from_everywhere_at_once_are_answered_once_each(
-    served: Served, scheduler: type[DirectScheduler]
+@pytest.mark.parametrize("scheduler", [TakesAll, Delayed])
+def test_concurrent_requests_from_all_threads_get_one_response_each(
+    serve: Served, scheduler: type[DirectScheduler]
 ) -> None:
-    with served(more=BATCHING, scheduler=scheduler) as server:
-        loop, witness = Loop(server), Witness()
-        for _ in range(quickness.SURE + 1):
-            loop.ask_together([1], [2])
+    with serve(more=BATCHING, scheduler=scheduler) as server:
+        loop, recorder = Loop(server), RecordingSink()
+        for _ in range(inline_policy.REQUIRED_FAST + 1):
+            loop.send_together([1], [2])
 
         def ask_many() -> None:
             for number in range(100, 300):
-                witness.wait(ask(server.engine, witness, "m", [[number]]))
+                recorder.wait(ask(server.engine, recorder, "m", [[number]]))
 
         others = [threading.Thread(target=ask_many) for _ in range(2)]
         for other in others:
             other.start()
         for _ in range(200):
-            assert loop.ask([100], [101]) == [[200], [202]]
+            assert loop.send([100], [101]) == [[200], [202]]
         for other in others:
             other.join()
-        witness.check(*witness.requests)
-        assert len(witness.requests) == 400
+        recorder.check(*recorder.requests)
+        assert len(recorder.requests) == 400
 
 
 @pytest.mark.parametrize(
     ("kind", "more", "thread"),
     [
-        (type("OwnThread", (Anywhere,), {"runs_on_any_thread": False}), "", OWN_THREAD),
-        (Anywhere, 'parameters { key: "inline" value { string_value: "false" } }', THREAD),
+        (type("OwnThread", (AnyThread,), {"runs_on_any_thread": False}), "", OWN_THREAD),
+        (AnyThread, 'parameters { key: "inline" value { string_value: "false" } }', THREAD),
     ],
 )
-def test_who_does_not_allow_it_never_runs_on_the_loop(
-    served: Served, kind: type[Doubler], more: str, thread: str
-) -> None:
-    with served(kind, more) as server:
-        Loop(server).ask_alone(2 * quickness.SURE)
-        assert {name for name, _ in Anywhere.threads} == {thread}
+def test_models_that_forbid_it_never_run_inline(serve: Served, kind: type[Doubler], more: str, thread: str) -> None:
+    with serve(kind, more) as server:
+        Loop(server).send_singly(2 * inline_policy.REQUIRED_FAST)
+        assert {name for name, _ in AnyThread.threads} == {thread}
 
 
-def test_a_parameter_that_says_neither_yes_nor_no_fails_the_load(served: Served) -> None:
+def test_a_parameter_that_is_not_a_boolean_fails_the_load(serve: Served) -> None:
     more = 'parameters { key: "inline" value { string_value: "perhaps" } }'
-    with served(Anywhere, more, exit_on_error=False) as server:
+    with serve(AnyThread, more, exit_on_error=False) as server:
         assert "parameter 'inline'" in server.failures["m"].message

@@ -8,7 +8,7 @@ from core.tests.runners.workers.fake_worker import model_context
 from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.worker import Launcher
 from tritonpy.errors import InvalidArgument
-from tritonpy.runners.isolation import isolated, loads_elsewhere
+from tritonpy.runners.isolation import is_isolated, loads_in_worker
 
 
 class Plain(Backend):
@@ -38,20 +38,20 @@ def model(**parameters: str) -> ModelContext:
 
 
 def test_the_backend_chooses_unless_the_model_does() -> None:
-    assert [isolated(model(), kind) for kind in (Plain, Apart)] == [False, True]
-    assert isolated(model(isolation="process"), Plain)
-    assert not isolated(model(isolation="thread"), Apart)
+    assert [is_isolated(model(), kind) for kind in (Plain, Apart)] == [False, True]
+    assert is_isolated(model(isolation="process"), Plain)
+    assert not is_isolated(model(isolation="thread"), Apart)
     with pytest.raises(InvalidArgument, match="parameter 'isolation' is 'container'"):
-        isolated(model(isolation="container"), Plain)
+        is_isolated(model(isolation="container"), Plain)
 
 
 def test_a_backend_may_choose_for_each_model() -> None:
-    assert [isolated(model(**each), Choosy) for each in ({}, {"heavy": "1"})] == [False, True]
-    assert not isolated(model(heavy="1", isolation="thread"), Choosy)
+    assert [is_isolated(model(**each), Choosy) for each in ({}, {"heavy": "1"})] == [False, True]
+    assert not is_isolated(model(heavy="1", isolation="thread"), Choosy)
 
 
-def test_only_backends_that_run_in_the_process_themselves_load_there() -> None:
-    assert loads_elsewhere(model(), Apart)
-    assert not loads_elsewhere(model(isolation="thread"), Apart)
-    assert not loads_elsewhere(model(), Launching)
-    assert not loads_elsewhere(model(), Plain)
+def test_only_backends_with_the_default_launcher_load_in_the_worker() -> None:
+    assert loads_in_worker(model(), Apart)
+    assert not loads_in_worker(model(isolation="thread"), Apart)
+    assert not loads_in_worker(model(), Launching)
+    assert not loads_in_worker(model(), Plain)

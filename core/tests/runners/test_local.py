@@ -16,12 +16,12 @@ from tritonpy.errors import StartupError
 from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch
 
 
-class Diary(Doubler):
-    """Writes down what happens to it, and on which thread."""
+class RecordingBackend(Doubler):
+    """Records its calls and their threads."""
 
     events: ClassVar[list[tuple[str, str]]] = []
 
@@ -55,13 +55,13 @@ class Diary(Doubler):
 
 def test_an_instance_lives_on_one_thread_named_after_it(model_repository: ModelRepository) -> None:
     model_repository.add("m", config_of("toy", instances=2))
-    witness = Witness()
-    with serving(model_repository, toy_plugins(ToyPlugin({"toy": Diary}))) as server:
-        witness.wait(*[ask(server.engine, witness, "m", [1]) for _ in range(20)])
-    kinds = [event for event, _ in Diary.events]
+    recorder = RecordingSink()
+    with serving(model_repository, toy_plugins(ToyPlugin({"toy": RecordingBackend}))) as server:
+        recorder.wait(*[ask(server.engine, recorder, "m", [1]) for _ in range(20)])
+    kinds = [event for event, _ in RecordingBackend.events]
     assert (kinds[0], kinds[-1], kinds.count("unload")) == ("load", "unload", 1)
     for name in ("m_0_0", "m_0_1"):
-        own = [event for event, thread in Diary.events if thread == name]
+        own = [event for event, thread in RecordingBackend.events if thread == name]
         assert (own[0], own[-1]) == ("init", "close")
         assert set(own[1:-1]) <= {"execute"}
     assert not {thread.name for thread in threading.enumerate()} & {"m_0_0", "m_0_1"}
@@ -70,7 +70,7 @@ def test_an_instance_lives_on_one_thread_named_after_it(model_repository: ModelR
 def test_an_instance_that_cannot_be_built_fails_the_load_and_the_others_are_closed(
     model_repository: ModelRepository,
 ) -> None:
-    class Fragile(Diary):
+    class Fragile(RecordingBackend):
         def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
             super().__init__(model, instance)
             if instance.index == 1:
@@ -82,15 +82,15 @@ def test_an_instance_that_cannot_be_built_fails_the_load_and_the_others_are_clos
     with serving(model_repository, plugins, limiter=limiter, exit_on_error=False) as server:
         assert "there is no second one" in server.failures["m"].message
         assert sorted(event for event, _ in Fragile.events) == sorted(["load", *["init"] * 3, *["close"] * 2, "unload"])
-        assert limiter.needs == {}
+        assert limiter.demands == {}
 
 
-def test_what_needs_more_than_there_is_fails_the_load_and_leaves_nothing_behind(
+def test_an_impossible_resource_demand_fails_the_load_cleanly(
     model_repository: ModelRepository,
 ) -> None:
     class Strict(ResourceLimiter):
         def register(self, instance: str, device: int, group: Any) -> None:
-            if len(self.needs) == 1:
+            if len(self.demands) == 1:
                 raise ValueError("only one may register")
             super().register(instance, device, group)
 
@@ -101,7 +101,7 @@ def test_what_needs_more_than_there_is_fails_the_load_and_leaves_nothing_behind(
         serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), limiter=limiter),
     ):
         pass
-    assert limiter.needs == {}
+    assert limiter.demands == {}
 
 
 def test_several_instances_execute_at_the_same_time(model_repository: ModelRepository) -> None:
@@ -109,17 +109,17 @@ def test_several_instances_execute_at_the_same_time(model_repository: ModelRepos
 
     class Meeting(Doubler):
         def infer(self, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-            together.wait(10)  # passes only when three are inside
+            together.wait(10)  # passes only when three threads are inside
             return super().infer(inputs)
 
     model_repository.add("m", config_of("toy", instances=3))
-    witness = Witness()
+    recorder = RecordingSink()
     with serving(model_repository, toy_plugins(ToyPlugin({"toy": Meeting}))) as server:
-        requests = [ask(server.engine, witness, "m", [number]) for number in range(9)]
-        assert all(answer.error is None for (answer,) in witness.wait(*requests))
+        requests = [ask(server.engine, recorder, "m", [number]) for number in range(9)]
+        assert all(answer.error is None for (answer,) in recorder.wait(*requests))
 
 
-def test_an_instance_that_fails_to_close_holds_nobody_up(
+def test_an_instance_that_fails_to_close_does_not_block_the_others(
     model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Stubborn(Backend):
@@ -146,7 +146,7 @@ def test_a_model_is_ready_when_all_its_instances_are(model_repository: ModelRepo
         assert server.engine.is_model_ready("m")
 
 
-def test_a_model_that_never_says_whether_it_is_ready_is_not_and_the_server_is(
+def test_a_model_with_a_hanging_check_is_not_ready_but_the_server_is(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("tritonpy.runners.local.ReadinessCheck", partial(ReadinessCheck, limit_s=0.01))
@@ -160,14 +160,14 @@ def test_a_model_that_never_says_whether_it_is_ready_is_not_and_the_server_is(
     with serving(model_repository, toy_plugins(ToyPlugin({"toy": Silent}))) as server:
         assert not server.engine.is_model_ready("m")
         assert server.engine.is_ready()
-        assert "no answer to is_ready() in 0.01 s" in caplog.text
+        assert "is_ready() did not respond within 0.01 s" in caplog.text
         speak.set()
 
 
-def test_a_model_without_a_check_of_its_own_is_not_asked(
+def test_a_model_without_a_readiness_check_is_not_queried(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ReadinessCheck, "answer", lambda _check: pytest.fail("it was asked"))
+    monkeypatch.setattr(ReadinessCheck, "check", lambda _check: pytest.fail("it was asked"))
     model_repository.add("m", config_of("toy"))
     with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler}))) as server:
         assert server.engine.is_model_ready("m")
@@ -191,7 +191,7 @@ def limited(priority: int, instances: int = 1) -> str:
     return config.replace("kind: KIND_CPU", f"kind: KIND_CPU {NEEDS_R.format(priority)}")
 
 
-def test_threads_take_turns_by_priority_and_never_overlap(model_repository: ModelRepository) -> None:
+def test_executions_with_leases_follow_priorities_and_never_overlap(model_repository: ModelRepository) -> None:
     order: list[str] = []
     inside = threading.Lock()
     begin, in_line = threading.Event(), threading.Event()
@@ -206,25 +206,25 @@ def test_threads_take_turns_by_priority_and_never_overlap(model_repository: Mode
     class Noting(Doubler):
         def execute(self, batch: Batch) -> None:
             assert begin.wait(10)
-            assert inside.acquire(blocking=False), "two execute at once"
+            assert inside.acquire(blocking=False), "two execute concurrently"
             order.append(self.model.name)
             super().execute(batch)
             inside.release()
 
     model_repository.add("often", limited(1))
     model_repository.add("seldom", limited(2))
-    witness = Witness()
+    recorder = RecordingSink()
     plugins = toy_plugins(ToyPlugin({"toy": Noting}))
     with serving(model_repository, plugins, limiter=Seen({"R": 1})) as server:
-        requests = [ask(server.engine, witness, name, [1]) for name in ("often", "seldom") for _ in range(40)]
+        requests = [ask(server.engine, recorder, name, [1]) for name in ("often", "seldom") for _ in range(40)]
         assert in_line.wait(10), "the second model never asked"
         begin.set()
-        assert all(answer.error is None for (answer,) in witness.wait(*requests))
+        assert all(answer.error is None for (answer,) in recorder.wait(*requests))
     last = max(number for number, name in enumerate(order) if name == "often")
     assert abs(order[: last + 1].count("seldom") - 20) <= 2
 
 
-def test_an_instance_that_waits_for_its_turn_leaves_the_request_to_one_that_need_not(
+def test_an_instance_that_waits_for_a_lease_leaves_the_request_to_another(
     model_repository: ModelRepository,
 ) -> None:
     config = config_of("toy").replace("kind: KIND_CPU", f"kind: KIND_CPU {NEEDS_R.format(1)}")
@@ -235,10 +235,10 @@ def test_an_instance_that_waits_for_its_turn_leaves_the_request_to_one_that_need
             super().register(instance, device, group)
             return bool(group.rate_limiter.resources)
 
-    limiter, witness = Choosy({"R": 0}), Witness()
+    limiter, recorder = Choosy({"R": 0}), RecordingSink()
     with serving(model_repository, toy_plugins(ToyPlugin({"toy": Doubler})), limiter=limiter) as server:
         for number in range(6):
-            witness.wait(ask(server.engine, witness, "m", [number]))
+            recorder.wait(ask(server.engine, recorder, "m", [number]))
 
 
 def test_a_thread_of_a_policy_runs_on_its_cores(model_repository: ModelRepository) -> None:

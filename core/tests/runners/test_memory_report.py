@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from core.tests.toys.doubler import Doubler
-from core.tests.toys.heavy import Heavy
+from core.tests.toys.heavy import HeavyBackend
 from tritonpy.api.backend import Backend
 from tritonpy.api.engine import MemoryUsage
-from tritonpy.runners.memory_report import MemoryReport, tells_memory
+from tritonpy.runners.memory_report import MemoryReport, reports_memory
 from tritonpy.runners.thread_pool import ThreadPool
-from tritonpy.testing.witness import PATIENCE_S
+from tritonpy.testing.recording_sink import WAIT_S
 
 LOG = logging.LoggerAdapter(logging.getLogger("tritonpy.test"), {})
 NEVER = 1 << 62
@@ -22,8 +22,8 @@ def cpu(size: int) -> list[MemoryUsage]:
     return [MemoryUsage("CPU", 0, size)]
 
 
-class Asked:
-    """Answers 1, 2, 3, …; each answer waits until somebody lets it go."""
+class BlockingMeasure:
+    """Returns 1, 2, 3, …; each call blocks until the test releases it."""
 
     def __init__(self, *, free: bool = False) -> None:
         self.count = 0
@@ -34,7 +34,7 @@ class Asked:
     def __call__(self) -> list[MemoryUsage]:
         self.threads.append(threading.current_thread())
         self.arrived.release()
-        assert self.gate.acquire(timeout=PATIENCE_S)
+        assert self.gate.acquire(timeout=WAIT_S)
         self.count += 1
         return cpu(self.count)
 
@@ -46,50 +46,49 @@ def threads() -> Iterator[ThreadPool]:
     pool.close()
 
 
-def test_nothing_is_known_before_somebody_was_asked(threads: ThreadPool) -> None:
-    asked = Asked()
-    report = MemoryReport(asked, LOG, threads, NEVER)
-    asked.gate.release()
-    report.renew()
+def test_no_usage_is_known_before_the_first_measurement(threads: ThreadPool) -> None:
+    requested = BlockingMeasure()
+    report = MemoryReport(requested, LOG, threads, NEVER)
+    requested.gate.release()
+    report.refresh()
     assert report.latest() == cpu(1)
-    assert asked.threads == [threading.current_thread()]
+    assert requested.threads == [threading.current_thread()]
 
 
-def test_figures_that_are_not_old_are_not_asked_for(threads: ThreadPool) -> None:
-    asked = Asked(free=True)
-    report = MemoryReport(asked, LOG, threads, NEVER)
-    report.renew()
+def test_recent_values_are_not_measured_again(threads: ThreadPool) -> None:
+    requested = BlockingMeasure(free=True)
+    report = MemoryReport(requested, LOG, threads, NEVER)
+    report.refresh()
     assert [report.latest() for _ in range(10)] == [cpu(1)] * 10
-    assert asked.count == 1
+    assert requested.count == 1
 
 
-def test_who_wants_old_figures_has_them_at_once_and_newer_ones_are_asked_for_meanwhile(threads: ThreadPool) -> None:
-    asked = Asked()
-    report = MemoryReport(asked, LOG, threads, 0)
+def test_old_values_are_returned_immediately_and_updated_in_the_background(threads: ThreadPool) -> None:
+    requested = BlockingMeasure()
+    report = MemoryReport(requested, LOG, threads, 0)
     assert [report.latest() for _ in range(5)] == [[]] * 5
-    assert asked.arrived.acquire(timeout=PATIENCE_S)
-    assert (len(asked.threads), report.latest()) == (1, [])  # one question at a time, however many want to know
-    asked.gate.release()
+    assert requested.arrived.acquire(timeout=WAIT_S)
+    # One measurement at a time, however many callers there are.
+    assert (len(requested.threads), report.latest()) == (1, [])
+    requested.gate.release()
     threads.close()
     assert report.latest() == cpu(1)
-    asked.gate.release(10)
+    requested.gate.release(10)
 
 
-def test_who_renews_waits_for_the_question_that_is_open(threads: ThreadPool) -> None:
-    asked = Asked()
-    report = MemoryReport(asked, LOG, threads, 0)
+def test_refresh_waits_for_a_running_measurement(threads: ThreadPool) -> None:
+    requested = BlockingMeasure()
+    report = MemoryReport(requested, LOG, threads, 0)
     report.latest()
-    assert asked.arrived.acquire(timeout=PATIENCE_S)
-    renewing = threading.Thread(target=report.renew)
+    assert requested.arrived.acquire(timeout=WAIT_S)
+    renewing = threading.Thread(target=report.refresh)
     renewing.start()
-    asked.gate.release(2)
-    renewing.join(PATIENCE_S)
-    assert report._figures == cpu(2)
+    requested.gate.release(2)
+    renewing.join(WAIT_S)
+    assert report._usage == cpu(2)
 
 
-def test_an_error_leaves_the_figures_as_they_were_and_is_logged_once(
-    threads: ThreadPool, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_error_keeps_the_values_and_is_logged_once(threads: ThreadPool, caplog: pytest.LogCaptureFixture) -> None:
     errors = iter([None, "no", "no", "why", None, "no"])
 
     def ask() -> Sequence[MemoryUsage]:
@@ -100,21 +99,21 @@ def test_an_error_leaves_the_figures_as_they_were_and_is_logged_once(
 
     report = MemoryReport(ask, LOG, threads, NEVER)
     for _ in range(6):
-        report.renew()
+        report.refresh()
         assert report.latest() == cpu(3)
-    told = [record.getMessage() for record in caplog.records]
-    assert told == [f"its memory usage is not known: ValueError: {text}" for text in ("no", "why", "no")]
+    reported = [record.getMessage() for record in caplog.records]
+    assert reported == [f"its memory usage is unknown: ValueError: {text}" for text in ("no", "why", "no")]
 
 
-def test_what_no_backend_may_say_is_an_error_too(threads: ThreadPool, caplog: pytest.LogCaptureFixture) -> None:
-    MemoryReport(lambda: [("CPU", 0, 1)], LOG, threads).renew()  # type: ignore[list-item]
-    assert "its memory usage is not known: AttributeError" in caplog.text
+def test_an_invalid_report_of_a_backend_is_an_error_too(threads: ThreadPool, caplog: pytest.LogCaptureFixture) -> None:
+    MemoryReport(lambda: [("CPU", 0, 1)], LOG, threads).refresh()  # type: ignore[list-item]
+    assert "its memory usage is unknown: AttributeError" in caplog.text
 
 
-def test_a_backend_that_says_nothing_is_not_asked() -> None:
+def test_a_backend_without_memory_methods_is_not_queried() -> None:
     class Shares(Backend):
         @classmethod
         def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
             return ()
 
-    assert [tells_memory(kind) for kind in (Backend, Doubler, Heavy, Shares)] == [False, False, True, True]
+    assert [reports_memory(kind) for kind in (Backend, Doubler, HeavyBackend, Shares)] == [False, False, True, True]

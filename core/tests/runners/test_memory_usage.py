@@ -1,4 +1,4 @@
-"""What the statistics say of the memory of models, in threads and in processes."""
+"""Memory usage of models in the statistics, in threads and in worker processes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from core.tests.repository.staff import groups, write
+from core.tests.repository.instance_backends import groups, write
 from core.tests.runners.workers.backend_process.wire import eventually
 from core.tests.toys.doubler import Doubler
-from core.tests.toys.heavy import OWN, WEIGHTS, Heavy
+from core.tests.toys.heavy import OWN, WEIGHTS, HeavyBackend
 from core.tests.toys.isolated import ISOLATED, isolating
 from core.tests.toys.serving import ToyPlugin, ask
 from tritonpy.runners import memory_report
-from tritonpy.testing import RunningServer, Witness
+from tritonpy.testing import RecordingSink, RunningServer
 from tritonpy.testing.model_repository import ModelRepository
 
 IN_PROCESSES = pytest.mark.parametrize("where", ["", ISOLATED], ids=["threads", "processes"])
@@ -24,7 +24,7 @@ MIB = 1 << 20
 @contextmanager
 def serving(repository: ModelRepository) -> Iterator[RunningServer]:
     """Serve the model "m" of `repository`, loaded on request."""
-    plugin = ToyPlugin({"staff": Heavy, "toy": Doubler})
+    plugin = ToyPlugin({"counting": HeavyBackend, "toy": Doubler})
     with isolating(repository, plugin, control={"mode": "explicit", "load": ["m"]}) as server:
         yield server
 
@@ -35,9 +35,7 @@ def usage(server: RunningServer) -> dict[tuple[str, int], int]:
 
 
 @IN_PROCESSES
-def test_a_loaded_model_shows_what_its_instances_hold_and_what_they_share(
-    model_repository: ModelRepository, where: str
-) -> None:
+def test_statistics_show_memory_of_instances_and_shared_memory(model_repository: ModelRepository, where: str) -> None:
     write(model_repository, groups("count: 2", more=where))
     with serving(model_repository) as server:
         found = usage(server)
@@ -48,7 +46,7 @@ def test_a_loaded_model_shows_what_its_instances_hold_and_what_they_share(
 
 
 @IN_PROCESSES
-def test_it_follows_the_instances_when_they_change_in_place(model_repository: ModelRepository, where: str) -> None:
+def test_memory_statistics_follow_changed_instances(model_repository: ModelRepository, where: str) -> None:
     write(model_repository, groups("count: 1", more=where))
     with serving(model_repository) as server:
         seen = []
@@ -60,31 +58,31 @@ def test_it_follows_the_instances_when_they_change_in_place(model_repository: Mo
 
 
 @IN_PROCESSES
-def test_it_follows_what_the_instances_come_to_hold(
+def test_memory_statistics_follow_later_allocations(
     model_repository: ModelRepository, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_report, "REFRESH_NS", 0)
     write(model_repository, groups("count: 1", more=where))
-    witness = Witness()
+    recorder = RecordingSink()
     with serving(model_repository) as server:
         assert usage(server)["GPU", 0] == OWN
-        witness.wait(ask(server.engine, witness, "m", [1]))
+        recorder.wait(ask(server.engine, recorder, "m", [1]))
         eventually(lambda: usage(server)["GPU", 0] == OWN + 1)
 
 
-def test_a_backend_that_fails_to_tell_is_served_all_the_same(
+def test_a_backend_whose_memory_report_fails_still_serves(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(Heavy, "lie", "nobody knows")
+    monkeypatch.setattr(HeavyBackend, "error", "unknown")
     write(model_repository, groups("count: 1"))
-    witness = Witness()
+    recorder = RecordingSink()
     with serving(model_repository) as server:
-        ((answer,),) = witness.wait(ask(server.engine, witness, "m", [1]))
+        ((answer,),) = recorder.wait(ask(server.engine, recorder, "m", [1]))
         assert (answer.error, usage(server)) == (None, {})
-    assert "its memory usage is not known: ValueError: nobody knows" in caplog.text
+    assert "its memory usage is unknown: ValueError: unknown" in caplog.text
 
 
-def test_a_process_tells_nothing_when_its_model_is_gone_and_shows_what_it_is_when_it_was_started_again(
+def test_process_memory_follows_unload_and_reload(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_report, "REFRESH_NS", 0)
@@ -102,7 +100,7 @@ def test_a_process_tells_nothing_when_its_model_is_gone_and_shows_what_it_is_whe
         assert list(runner.memory_usage()) == []
 
 
-def test_a_backend_that_says_nothing_costs_and_shows_nothing(model_repository: ModelRepository) -> None:
-    write(model_repository, groups("count: 2").replace("staff", "toy"))
+def test_a_backend_without_memory_methods_shows_no_memory(model_repository: ModelRepository) -> None:
+    write(model_repository, groups("count: 2").replace("counting", "toy"))
     with serving(model_repository) as server:
         assert usage(server) == {}

@@ -6,14 +6,14 @@ from concurrent.futures import Future
 import pytest
 
 from tritonpy.runners.local import LocalRunner
-from tritonpy.runners.runner import Newcomer, Runner
+from tritonpy.runners.runner import NewInstance, Runner
 from tritonpy.types import InferRequest
 
 
-class Least(Runner):
-    """No more than a runner must have."""
+class MinimalRunner(Runner):
+    """Only what a runner must implement."""
 
-    def add(self, newcomers: Sequence[Newcomer]) -> None: ...
+    def add(self, new_instances: Sequence[NewInstance]) -> None: ...
 
     def serve(self, indexes: Collection[int]) -> None: ...
 
@@ -29,16 +29,16 @@ class Least(Runner):
         return True
 
 
-def test_a_runner_need_not_care_about_cancellations() -> None:
-    Least().cancelled(InferRequest("m", {}, None))
+def test_handling_cancellations_is_optional() -> None:
+    MinimalRunner().cancelled(InferRequest("m", {}, None))
 
 
-def test_a_runner_need_not_know_what_its_instances_hold() -> None:
-    Least().measure_memory()
-    assert list(Least().memory_usage()) == []
+def test_reporting_memory_is_optional() -> None:
+    MinimalRunner().measure_memory()
+    assert list(MinimalRunner().memory_usage()) == []
 
 
-def test_what_a_runner_must_have() -> None:
+def test_required_methods_of_a_runner() -> None:
     assert Runner.__abstractmethods__ == {"add", "serve", "remove", "stop", "alive", "is_ready"}
     assert issubclass(LocalRunner, Runner)
 

@@ -1,4 +1,4 @@
-"""Models on several GPUs, which are simulated: the driver, its library and CUDA are stand-ins, all the rest is real."""
+"""Models on several GPUs, with a simulated driver, library and CUDA; everything else is real."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ import pytest
 
 from core.tests.device_memory.fake_cuda import FakeCuda
 from core.tests.fake_nvml import FakeNvml, gpu
-from core.tests.repository.staff import BASE, write
-from core.tests.repository.teller import error_of
+from core.tests.repository.instance_backends import BASE, write
+from core.tests.repository.version_backend import error_of
 from core.tests.runners.workers.backend_process.wire import eventually
 from core.tests.toys.isolated import ISOLATED, isolating
 from core.tests.toys.serving import ToyPlugin, ask
 from tritonpy import cuda_calls, devices
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.errors import StartupError
-from tritonpy.testing import RunningServer, Witness
+from tritonpy.testing import RecordingSink, RunningServer
 from tritonpy.testing.model_repository import ModelRepository
 
 PINNED, ON_GPU = 4000, 6000
 
 
-class Placed(Backend):
-    """OUT is (kind, device) of the instance, as numbers. On a GPU it has buffers there and pinned ones. `open` are the instances that there are."""
+class DeviceReportingBackend(Backend):
+    """OUT is (kind, device) of the instance as numbers.
+
+    On a GPU, the instance allocates device and pinned buffers. `open` lists the instances.
+    """
 
     uses_gpu: ClassVar[bool] = True
     open: ClassVar[Counter[tuple[str, str, int]]] = Counter()
@@ -41,25 +44,25 @@ class Placed(Backend):
                 model.memory.on_device(instance.device_id, ON_GPU),
                 model.memory.pinned_input("IN", "UINT8", (PINNED,)),
             ]
-        Placed.open[self._me()] += 1
+        DeviceReportingBackend.open[self._me()] += 1
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         return {"OUT": np.array([self.instance.kind == "GPU", self.instance.device_id], np.int32)}
 
     def close(self) -> None:
-        Placed.open[self._me()] -= 1
+        DeviceReportingBackend.open[self._me()] -= 1
 
     def _me(self) -> tuple[str, str, int]:
         return self.instance.name, self.instance.kind, self.instance.device_id
 
     @classmethod
-    def there(cls) -> list[tuple[str, str, int]]:
+    def instances_of(cls) -> list[tuple[str, str, int]]:
         """Return name, kind and device of each instance."""
-        return sorted(Placed.open.elements())
+        return sorted(DeviceReportingBackend.open.elements())
 
 
-class Indifferent(Placed):
-    """Takes no GPU where it may choose."""
+class FlexibleBackend(DeviceReportingBackend):
+    """Uses no GPU if it may choose."""
 
     uses_gpu: ClassVar[bool] = False
 
@@ -78,7 +81,7 @@ def _machine(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> None:
     for name in ("CUDA_VISIBLE_DEVICES", "TRITON_SERVER_CPU_ONLY"):
         monkeypatch.delenv(name, raising=False)
     with_gpus(monkeypatch, gpu("GPU-a"), gpu("GPU-b"))
-    Placed.open.clear()
+    DeviceReportingBackend.open.clear()
 
 
 def with_gpus(monkeypatch: pytest.MonkeyPatch, *gpus: dict[str, Any]) -> None:
@@ -86,9 +89,11 @@ def with_gpus(monkeypatch: pytest.MonkeyPatch, *gpus: dict[str, Any]) -> None:
 
 
 @contextmanager
-def serving(repository: ModelRepository, kind: type[Backend] = Placed, **devices: Any) -> Iterator[RunningServer]:
+def serving(
+    repository: ModelRepository, kind: type[Backend] = DeviceReportingBackend, **devices: Any
+) -> Iterator[RunningServer]:
     settings = {"control": {"mode": "explicit"}, "devices": devices}
-    with isolating(repository, ToyPlugin({"staff": kind}), **settings) as server:
+    with isolating(repository, ToyPlugin({"counting": kind}), **settings) as server:
         yield server
 
 
@@ -96,9 +101,9 @@ def refused(server: RunningServer) -> str:
     return str(error_of(server.engine.load_model, "m"))
 
 
-def asked(server: RunningServer, witness: Witness) -> tuple[int, int]:
-    """Return whether a GPU answered, and the number of the device."""
-    ((answer,),) = witness.wait(ask(server.engine, witness, "m", [1]))
+def device_of_response(server: RunningServer, recorder: RecordingSink) -> tuple[int, int]:
+    """Return whether a GPU responded, and the number of the device."""
+    ((answer,),) = recorder.wait(ask(server.engine, recorder, "m", [1]))
     assert answer.error is None, answer.error
     on_gpu, device = answer.outputs[0].numpy().tolist()
     return on_gpu, device
@@ -120,33 +125,33 @@ FOUR = [("m_0_0", "GPU", 0), ("m_0_0", "GPU", 1), ("m_0_1", "GPU", 0), ("m_0_1",
         ("kind: KIND_MODEL", [("m_0_0", "MODEL", 0)]),
     ],
 )
-def test_a_group_has_its_instances_on_each_of_its_gpus_under_triton_s_names(
+def test_a_group_has_instances_with_tritons_names_on_each_gpu(
     model_repository: ModelRepository, group: str, there: list[tuple[str, str, int]]
 ) -> None:
     write(model_repository, BASE + f"instance_group {{ {group} }}")
     with serving(model_repository) as server:
         server.engine.load_model("m")
-        assert Placed.there() == there
-    assert Placed.there() == []
+        assert DeviceReportingBackend.instances_of() == there
+    assert DeviceReportingBackend.instances_of() == []
 
 
-def test_a_backend_that_needs_no_gpu_takes_none_unless_it_is_told(model_repository: ModelRepository) -> None:
+def test_a_backend_that_needs_no_gpu_uses_none_unless_configured(model_repository: ModelRepository) -> None:
     write(model_repository, BASE + "instance_group [{ count: 1 }, { gpus: 1 }]")
-    with serving(model_repository, Indifferent) as server:
+    with serving(model_repository, FlexibleBackend) as server:
         server.engine.load_model("m")
-        assert Placed.there() == [("m_0_0", "CPU", 0), ("m_1_0", "GPU", 1)]
+        assert DeviceReportingBackend.instances_of() == [("m_0_0", "CPU", 0), ("m_1_0", "GPU", 1)]
 
 
 @pytest.mark.parametrize("where", ["", ISOLATED], ids=["threads", "processes"])
 def test_every_instance_knows_its_device_and_gets_requests(model_repository: ModelRepository, where: str) -> None:
     write(model_repository, BASE + "instance_group [{ kind: KIND_GPU gpus: [1, 0] }, { kind: KIND_CPU }]" + where)
-    witness = Witness()
+    recorder = RecordingSink()
     with serving(model_repository) as server:
         server.engine.load_model("m")
         seen: Counter[tuple[int, int]] = Counter()
 
         def all_answered() -> bool:
-            seen[asked(server, witness)] += 1
+            seen[device_of_response(server, recorder)] += 1
             return seen.keys() == {(1, 0), (1, 1), (0, 0)}
 
         eventually(all_answered)
@@ -155,7 +160,7 @@ def test_every_instance_knows_its_device_and_gets_requests(model_repository: Mod
 
 
 @pytest.mark.parametrize(("gpus", "wrong"), [("[0, 2]", 2), ("[1, 7, 0]", 7), ("-1", -1)])
-def test_a_gpu_that_is_not_there_is_named(model_repository: ModelRepository, gpus: str, wrong: int) -> None:
+def test_a_missing_gpu_is_named(model_repository: ModelRepository, gpus: str, wrong: int) -> None:
     write(model_repository, BASE + f"instance_group {{ kind: KIND_GPU gpus: {gpus} }}")
     with serving(model_repository) as server:
         text = refused(server)
@@ -163,7 +168,7 @@ def test_a_gpu_that_is_not_there_is_named(model_repository: ModelRepository, gpu
         f"instance group m_0 of model m specifies invalid or unsupported gpu id {wrong}. GPUs with at least the minimum required CUDA "
         "compute compatibility of 7.500000 are: 0, 1" in text
     )
-    assert Placed.there() == []
+    assert DeviceReportingBackend.instances_of() == []
 
 
 def test_gpus_that_are_too_old_are_not_used(model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,12 +176,12 @@ def test_gpus_that_are_too_old_are_not_used(model_repository: ModelRepository, m
     write(model_repository, BASE + "instance_group { kind: KIND_GPU }")
     with serving(model_repository, min_supported_compute_capability=8.9) as server:
         server.engine.load_model("m")
-        assert Placed.there() == [("m_0_0", "GPU", 1)]
+        assert DeviceReportingBackend.instances_of() == [("m_0_0", "GPU", 1)]
         write(model_repository, BASE + "instance_group { kind: KIND_GPU gpus: 0 }")
         assert "compute compatibility of 8.900000 are: 1" in refused(server)
 
 
-def test_a_load_that_makes_a_gpu_too_full_is_refused_and_undone(
+def test_a_load_beyond_the_gpu_limit_is_refused_and_undone(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda
 ) -> None:
     with_gpus(monkeypatch, gpu("GPU-a", used=79), gpu("GPU-b", used=65))
@@ -186,31 +191,34 @@ def test_a_load_that_makes_a_gpu_too_full_is_refused_and_undone(
         assert (
             "can not create model 'm_0_0': memory limit set for GPU 1 has exceeded, model loading is rejected." in text
         )
-        assert Placed.there() == []
+        assert DeviceReportingBackend.instances_of() == []
         assert sum(value for (_, device), value in used(server).items() if device) == 0
         write(model_repository, BASE + "instance_group { kind: KIND_GPU gpus: 0 }")
         server.engine.load_model("m")
         write(model_repository, BASE + "instance_group { kind: KIND_GPU gpus: [0, 1] }")
         assert "memory limit set for GPU 1 has exceeded" in refused(server)
-        assert Placed.there() == [("m_0_0", "GPU", 0)]
+        assert DeviceReportingBackend.instances_of() == [("m_0_0", "GPU", 0)]
         with_gpus(monkeypatch, gpu("GPU-a", used=79), gpu("GPU-b", used=64))
         server.engine.load_model("m")
-        assert Placed.there() == FOUR[:2]
+        assert DeviceReportingBackend.instances_of() == FOUR[:2]
 
 
-def test_a_limit_that_nobody_can_watch_stops_the_start(
+def test_a_limit_on_a_gpu_of_unknown_memory_prevents_startup(
     model_repository: ModelRepository, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     with (
-        pytest.raises(StartupError, match=r"devices.model_load_gpu_limit.0: GPU 0 does not tell: .*tritonpy\[gpu\]"),
+        pytest.raises(
+            StartupError,
+            match=r"devices.model_load_gpu_limit.0: the memory in use on GPU 0 is unknown: .*tritonpy\[gpu\]",
+        ),
         serving(model_repository, model_load_gpu_limit={0: 0.5}),
     ):
         pass
 
 
 def used(server: RunningServer) -> dict[tuple[str, str], float]:
-    """Return what the pools show, by family and device."""
+    """Return the metrics of the pools by family and device."""
     return {
         (family.name, each.labels.get("device", "")): each.value
         for family in server.engine.custom_metrics()
@@ -219,7 +227,7 @@ def used(server: RunningServer) -> dict[tuple[str, str], float]:
     }
 
 
-def test_what_a_model_has_of_the_pools_is_shown_as_its_own_and_goes_back_with_it(
+def test_pool_memory_is_attributed_to_its_model_and_returned_with_it(
     model_repository: ModelRepository, cuda: FakeCuda
 ) -> None:
     write(
@@ -234,13 +242,13 @@ def test_what_a_model_has_of_the_pools_is_shown_as_its_own_and_goes_back_with_it
             ("GPU", 0, 2 * ON_GPU),
             ("GPU", 1, 3 * ON_GPU),
         ]
-        shown = {
+        metrics = {
             ("nv_pinned_memory_pool_used_bytes", ""): 5 * PINNED,
             ("nv_cuda_memory_pool_used_bytes", "0"): 2 * ON_GPU,
             ("nv_cuda_memory_pool_used_bytes", "1"): 3 * ON_GPU,
         }
-        assert used(server) == shown
+        assert used(server) == metrics
         assert (cuda.pinned, cuda.on_gpu(0), cuda.on_gpu(1)) == ([1 << 20], [2 * ON_GPU + 1000], [64 << 20])
         server.engine.unload_model("m")
-        eventually(lambda: used(server) == dict.fromkeys(shown, 0))
+        eventually(lambda: used(server) == dict.fromkeys(metrics, 0))
     assert (cuda.pinned, cuda.on_gpu(0), cuda.on_gpu(1)) == ([], [], [])

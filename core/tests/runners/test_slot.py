@@ -5,17 +5,17 @@ from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.runners.slot import Slot
 
 
-def test_an_instance_without_a_bound_always_has_room() -> None:
+def test_an_instance_without_a_limit_always_has_capacity() -> None:
     slot = Slot(InstanceContext("m_0_0", "CPU", 0, 0))
     slot.open = 1000
-    assert slot.room() == UNBOUNDED
+    assert slot.capacity() == UNBOUNDED
 
 
-def test_room_is_what_is_left_of_max_open() -> None:
+def test_capacity_is_the_rest_of_max_open() -> None:
     slot = Slot(InstanceContext("m_0_0", "CPU", 0, 0, max_open=4))
     slot.open = 3
-    assert slot.room() == 1
+    assert slot.capacity() == 1
 
 
-def test_a_new_slot_waits_for_its_bell() -> None:
-    assert not Slot(InstanceContext("m_0_0", "CPU", 0, 0)).bell.acquire(blocking=False)
+def test_a_new_slot_waits_for_its_wakeup() -> None:
+    assert not Slot(InstanceContext("m_0_0", "CPU", 0, 0)).wakeup.acquire(blocking=False)

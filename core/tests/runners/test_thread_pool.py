@@ -8,7 +8,7 @@ import pytest
 from tritonpy.runners import thread_pool
 from tritonpy.runners.thread_pool import KEPT, ThreadPool
 
-PATIENCE_S = 10
+WAIT_S = 10
 Pools = Callable[..., ThreadPool]
 
 
@@ -16,8 +16,8 @@ Pools = Callable[..., ThreadPool]
 def pools() -> Iterator[Pools]:
     made: list[ThreadPool] = []
 
-    def make(most: int = 8) -> ThreadPool:
-        made.append(ThreadPool("pool", most))
+    def make(max_threads: int = 8) -> ThreadPool:
+        made.append(ThreadPool("pool", max_threads))
         return made[-1]
 
     yield make
@@ -27,7 +27,7 @@ def pools() -> Iterator[Pools]:
 
 
 class Work:
-    """A function that notes its threads, and waits for the test to let it end where it is held."""
+    """A function that records its threads and may block until the test releases it."""
 
     def __init__(self, *, held: bool = False) -> None:
         self.threads: list[threading.Thread] = []
@@ -39,23 +39,23 @@ class Work:
     def __call__(self) -> None:
         self.threads.append(threading.current_thread())
         self.began.release()
-        assert self.let.wait(PATIENCE_S)
+        assert self.let.wait(WAIT_S)
 
     def wait(self, count: int = 1) -> None:
         for _ in range(count):
-            assert self.began.acquire(timeout=PATIENCE_S)
+            assert self.began.acquire(timeout=WAIT_S)
 
 
 def wait_until(condition: Callable[[], object]) -> None:
     changed = threading.Event()
-    for _ in range(PATIENCE_S * 100):
+    for _ in range(WAIT_S * 100):
         if condition():
             return
         changed.wait(0.01)
     raise AssertionError("it never came about")
 
 
-def test_functions_that_come_one_after_the_other_share_threads(pools: Pools) -> None:
+def test_sequential_functions_share_threads(pools: Pools) -> None:
     pool, work = pools(), Work()
     pool.prepare()
     for _ in range(50):
@@ -66,7 +66,7 @@ def test_functions_that_come_one_after_the_other_share_threads(pools: Pools) -> 
     assert {thread.name.split()[0] for thread in work.threads} == {"pool"}
 
 
-def test_functions_that_come_together_have_a_thread_each(pools: Pools) -> None:
+def test_concurrent_functions_have_a_thread_each(pools: Pools) -> None:
     pool, work = pools(), Work(held=True)
     for _ in range(5):
         pool.run(work)
@@ -89,12 +89,12 @@ def test_beyond_the_bound_functions_wait_in_order(pools: Pools) -> None:
     assert done == []
     held.let.set()
     for _ in range(20):
-        assert ended.acquire(timeout=PATIENCE_S)
+        assert ended.acquire(timeout=WAIT_S)
     assert sorted(done) == list(range(20))
     assert len(pool._threads) <= 2
 
 
-def test_threads_without_work_end_but_for_a_few(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_threads_end_except_for_a_few(pools: Pools, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thread_pool, "IDLE_S", 0.01)
     pool, work = pools(), Work(held=True)
     for _ in range(6):
@@ -106,7 +106,7 @@ def test_threads_without_work_end_but_for_a_few(pools: Pools, monkeypatch: pytes
     work.wait()
 
 
-def test_what_fails_is_logged_and_the_thread_goes_on(pools: Pools, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failure_is_logged_and_the_thread_continues(pools: Pools, caplog: pytest.LogCaptureFixture) -> None:
     pool, work = pools(1), Work()
 
     def fail() -> None:
@@ -130,7 +130,7 @@ def test_many_callers_at_once_lose_no_function(pools: Pools, monkeypatch: pytest
         caller.join()
 
 
-def test_a_closed_pool_still_runs_what_comes_late(pools: Pools) -> None:
+def test_a_closed_pool_still_runs_late_functions(pools: Pools) -> None:
     pool, work = pools(), Work()
     pool.run(work)
     pool.close()

@@ -45,7 +45,7 @@ def test_an_earlier_time_wakes_the_thread(timer: Timer, far: int) -> None:
     assert done.wait(10)
 
 
-def test_a_callback_may_ask_for_another(timer: Timer) -> None:
+def test_a_callback_may_schedule_another(timer: Timer) -> None:
     done = threading.Event()
     timer.at(0, lambda: timer.at(0, done.set))
     assert done.wait(10)
@@ -64,7 +64,7 @@ def test_one_that_raises_is_logged_and_the_others_run(timer: Timer, caplog: pyte
     assert "a timer callback failed" in caplog.text
 
 
-def test_stopping_forgets_what_is_due_and_ends_the_thread() -> None:
+def test_stopping_discards_callbacks_and_ends_the_thread() -> None:
     timer, seen = Timer(), []
     timer.at(FAR, lambda: seen.append(1))
     timer.stop()
@@ -74,7 +74,7 @@ def test_stopping_forgets_what_is_due_and_ends_the_thread() -> None:
     assert "timer" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_timer_that_nobody_used_has_no_thread() -> None:
+def test_an_unused_timer_has_no_thread() -> None:
     timer = Timer()
     timer.stop()
     assert timer._thread is None

@@ -1,4 +1,4 @@
-"""GPU memory without a GPU: allocations of this process, by their handles."""
+"""A fake of CUDA memory handles, without a GPU."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ HANDLE = bytes(range(64))
 
 
 class FakeCuda:
-    """Does what `CudaCalls` does with one allocation of 16 bytes at address 1000; `opened` counts who has it open."""
+    """A fake of `CudaCalls` with one allocation of 16 bytes at address 1000.
+
+    `opened` counts the open handles.
+    """
 
     def __init__(self):
         self.memory = np.arange(16, dtype=np.uint8)

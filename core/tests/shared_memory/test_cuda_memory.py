@@ -25,7 +25,7 @@ def opened(byte_size=16, handle=HANDLE):
     return open_cuda(CudaRegion("r", 0, byte_size), handle)
 
 
-def test_bytes_come_from_the_gpu_and_go_there(cuda):
+def test_reads_and_writes_copy_between_host_and_gpu(cuda):
     memory = opened()
     view = memory.read(4, 4)
     assert bytes(view) == bytes([4, 5, 6, 7])
@@ -41,7 +41,7 @@ def test_a_wrong_handle_is_refused_and_logged(cuda, caplog, handle):
     assert "cudaErrorInvalidValue" in caplog.text
 
 
-def test_more_than_was_allocated_is_refused_and_closed_again(cuda):
+def test_a_region_larger_than_the_allocation_is_refused_and_closed(cuda):
     with pytest.raises(InvalidArgument) as refusal:
         opened(byte_size=17)
     assert refusal.value.message == "failed to register shared memory region 'r': invalid args"
@@ -49,14 +49,14 @@ def test_more_than_was_allocated_is_refused_and_closed_again(cuda):
     assert cuda.opened == 0
 
 
-def test_it_is_closed_with_its_last_reference(cuda):
+def test_memory_is_closed_with_its_last_reference(cuda):
     memory = opened()
     assert cuda.opened == 1
     del memory
     assert cuda.opened == 0
 
 
-def test_what_cuda_refuses_is_told(cuda, caplog):
+def test_cuda_errors_are_raised(cuda, caplog):
     memory = opened()
     cuda.broken = True
     for call, arguments in ((memory.read, (0, 1)), (memory.write, (0, np.zeros(1, np.uint8)))):
@@ -67,21 +67,21 @@ def test_what_cuda_refuses_is_told(cuda, caplog):
         )
 
 
-def test_memory_that_cannot_be_closed_is_logged(cuda, caplog):
+def test_a_close_error_is_logged(cuda, caplog):
     memory = opened()
     cuda.broken = True
     del memory
     assert "failed to close CUDA IPC handle: it would not close" in caplog.text
 
 
-def test_without_a_gpu_the_handle_is_wrong_and_the_log_says_why(cuda, monkeypatch, caplog):
+def test_without_a_gpu_the_handle_is_refused_and_the_reason_logged(cuda, monkeypatch, caplog):
     monkeypatch.setattr(cuda_calls, "visible_gpus", list)
     with pytest.raises(InvalidArgument, match=REFUSED):
         opened()
     assert "there is no GPU" in caplog.text
 
 
-def test_without_cuda_python_it_is_too(cuda, monkeypatch, caplog):
+def test_without_cuda_python_the_reason_is_logged(cuda, monkeypatch, caplog):
     def missing():
         raise ModuleNotFoundError("No module named 'cuda'")
 

@@ -12,14 +12,14 @@ RESERVED = "triton_python_backend_shm_region_"
 
 
 @pytest.mark.parametrize("key", ["", "/", "///"])
-def test_a_key_must_name_something(key):
+def test_an_empty_key_is_refused(key):
     with pytest.raises(InvalidArgument) as refusal:
         check_key("r", key)
     assert refusal.value.message == f"cannot register shared memory region 'r' - invalid shm key '{key}'"
 
 
 @pytest.mark.parametrize("key", [f"{RESERVED}1", f"/{RESERVED}", f"//{RESERVED}abc"])
-def test_the_memory_of_tritons_backends_is_not_for_clients(key):
+def test_keys_reserved_for_triton_backends_are_refused(key):
     with pytest.raises(InvalidArgument) as refusal:
         check_key("r", key)
     assert refusal.value.message == (
@@ -28,7 +28,7 @@ def test_the_memory_of_tritons_backends_is_not_for_clients(key):
 
 
 @pytest.mark.parametrize("slashes", ["", "/", "//"])
-def test_slashes_in_front_do_not_matter(slashes):
+def test_leading_slashes_are_ignored(slashes):
     with shared_object(8) as memory:
         key = slashes + memory.key.lstrip("/")
         check_key("r", key)
@@ -39,7 +39,7 @@ def test_slashes_in_front_do_not_matter(slashes):
 @pytest.mark.parametrize(
     "key", ["not-there", "..", ".", "../shm/x", "/../../etc/passwd", "a/b", "\0", "a\0b", "x" * 5000, "/dev/shm/x"]
 )
-def test_a_key_that_leads_nowhere_or_elsewhere_opens_nothing(key):
+def test_an_invalid_or_unknown_key_opens_nothing(key):
     with pytest.raises(Internal) as refusal:
         open_object(key)
     assert refusal.value.message == f"Unable to open shared memory region: '{key}'"

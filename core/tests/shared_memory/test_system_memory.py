@@ -26,20 +26,20 @@ def mapped(client, offset=0, byte_size=PAGE):
     return SystemMemory(SystemRegion("r", client.key, offset, byte_size))
 
 
-def test_what_is_read_is_the_clients_memory_itself(client):
+def test_a_read_is_a_view_of_the_clients_memory(client):
     view = mapped(client).read(2, 4)
     assert bytes(view) == b"2345"
     client.write(b"new", 3)
     assert bytes(view) == b"2new"
 
 
-def test_nobody_writes_by_way_of_what_was_read(client):
+def test_views_are_read_only(client):
     view = mapped(client).read(0, 8)
     assert view.readonly
     assert not np.frombuffer(view, np.float64).flags.writeable
 
 
-def test_what_is_written_is_there(client):
+def test_a_write_changes_the_clients_memory(client):
     memory = mapped(client, PAGE)
     memory.write(3, np.array([[1, 2], [3, 4]], np.int16))
     assert client.read(8, PAGE + 3) == np.array([1, 2, 3, 4], np.int16).tobytes()
@@ -50,13 +50,13 @@ def test_a_strided_array_is_written_in_its_order(client):
     assert client.read(6) == bytes([0, 2, 4, 6, 8, 10])
 
 
-def test_memory_is_copied_within_a_region_though_it_overlaps(client):
+def test_overlapping_memory_is_copied_correctly(client):
     memory = mapped(client)
     memory.write(2, np.frombuffer(memory.read(0, 8), np.uint8))
     assert client.read(10) == b"0101234567"
 
 
-def test_an_array_of_nothing_is_nothing(client):
+def test_empty_arrays_are_allowed(client):
     memory = mapped(client)
     memory.write(PAGE, np.empty((0, 4), np.float32))
     assert bytes(memory.read(PAGE, 0)) == b""
@@ -73,18 +73,18 @@ def test_an_array_of_nothing_is_nothing(client):
         (0, 0, "unable to process address spaceInvalid argument"),
     ],
 )
-def test_what_cannot_be_mapped_is_refused(client, offset, byte_size, reason):
+def test_a_region_that_cannot_be_mapped_is_refused(client, offset, byte_size, reason):
     with pytest.raises(InvalidArgument) as refusal:
         mapped(client, offset, byte_size)
     assert refusal.value.message == f"failed to register shared memory region 'r': {reason}"
 
 
-def test_what_is_not_there_is_not_opened():
+def test_an_unknown_object_is_not_opened():
     with pytest.raises(Internal, match="Unable to open shared memory region: '/not-there'"):
         SystemMemory(SystemRegion("r", "/not-there", 0, 8))
 
 
-def test_an_object_that_shrank_is_refused_and_not_touched(client):
+def test_an_object_that_has_shrunk_is_refused_without_access(client):
     memory = mapped(client, 0, 2 * PAGE)
     client.resize(PAGE)
     assert bytes(memory.read(0, 4)) == b"0123"
@@ -96,7 +96,7 @@ def test_an_object_that_shrank_is_refused_and_not_touched(client):
     assert bytes(memory.read(PAGE, 2)) == b"\0\0"
 
 
-def test_memory_whose_name_is_gone_is_still_there():
+def test_unlinked_memory_stays_usable():
     with shared_object(PAGE, b"here") as client:
         memory = mapped(client)
     assert bytes(memory.read(0, 4)) == b"here"
@@ -108,10 +108,10 @@ def descriptors(client):
         for number in os.listdir("/proc/self/fd")
         if os.path.lexists(f"/proc/self/fd/{number}")
     ]
-    return sum(path.endswith(client.key) for path in found) - 1  # one is the client's
+    return sum(path.endswith(client.key) for path in found) - 1  # one belongs to the client
 
 
-def test_views_outlive_the_memory_and_nothing_is_left_after_them(client):
+def test_views_outlive_the_memory_and_release_it_at_the_end(client):
     view = mapped(client).read(0, 10)
     gc.collect()
     assert bytes(view) == b"0123456789"
@@ -121,7 +121,7 @@ def test_views_outlive_the_memory_and_nothing_is_left_after_them(client):
     assert descriptors(client) == 0
 
 
-def test_a_refused_registration_leaves_nothing(client):
+def test_a_refused_registration_leaves_no_descriptor(client):
     with pytest.raises(InvalidArgument):
         mapped(client, 0, 99 * PAGE)
     assert descriptors(client) == 0

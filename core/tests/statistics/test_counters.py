@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from tritonpy.api.engine import Duration
 from tritonpy.errors import FailureReason
-from tritonpy.statistics import Counters, Succeeded
-from tritonpy.types import Batch, InferRequest, Work
+from tritonpy.statistics import Counters, SucceededRequests
+from tritonpy.types import Batch, ComputeTimes, InferRequest
 
 
 def batch_of(rows: int, start: int, input_end: int = 0, infer_end: int = 0) -> Batch:
@@ -39,7 +39,7 @@ def test_requests_that_share_a_batch_each_count_its_times() -> None:
     counters = Counters()
     batch = batch_of(4, 100, 110, 130)
     counters.executed(batch, 160)
-    counters.succeeded(Succeeded(batch, 160, count=3, rows=4, total_ns=300, queue_ns=90))
+    counters.succeeded(SucceededRequests(batch, 160, count=3, rows=4, total_ns=300, queue_ns=90))
     statistics = counters.snapshot("m", 1, {})
     times = statistics.inference_stats
     assert statistics.inference_count == 4
@@ -51,7 +51,7 @@ def test_requests_that_share_a_batch_each_count_its_times() -> None:
 
 def test_a_scheduler_without_instances_has_no_compute_times() -> None:
     counters = Counters()
-    counters.succeeded(Succeeded(None, 160, count=1, rows=2, total_ns=50))
+    counters.succeeded(SucceededRequests(None, 160, count=1, rows=2, total_ns=50))
     statistics = counters.snapshot("m", 1, {})
     assert (statistics.inference_count, statistics.execution_count) == (2, 0)
     assert statistics.inference_stats.compute_infer.ns == 0
@@ -65,7 +65,7 @@ def test_failures_are_counted_by_reason() -> None:
     assert counters.snapshot("m", 1, {}).inference_stats.fail == Duration(2, 12)
 
 
-def test_a_snapshot_stands_still() -> None:
+def test_a_snapshot_does_not_change() -> None:
     counters = Counters()
     before = counters.snapshot("m", 1, {})
     counters.executed(batch_of(1, 0), 10)
@@ -75,7 +75,7 @@ def test_a_snapshot_stands_still() -> None:
 
 def test_a_cache_hit_is_a_success_without_computation() -> None:
     counters = Counters()
-    counters.succeeded(Succeeded(batch_of(2, 0, 10, 20), 30, count=1, rows=2, total_ns=40, queue_ns=5))
+    counters.succeeded(SucceededRequests(batch_of(2, 0, 10, 20), 30, count=1, rows=2, total_ns=40, queue_ns=5))
     counters.cache_hit(total_ns=100, queue_ns=7, lookup_ns=9)
     statistics = counters.snapshot("m", 1, {})
     times = statistics.inference_stats
@@ -86,39 +86,39 @@ def test_a_cache_hit_is_a_success_without_computation() -> None:
 
 def test_a_cache_miss_is_part_of_the_request_that_succeeded() -> None:
     counters = Counters()
-    counters.succeeded(Succeeded(None, 30, count=1, rows=1, total_ns=40))
+    counters.succeeded(SucceededRequests(None, 30, count=1, rows=1, total_ns=40))
     counters.cache_missed(15)
     times = counters.snapshot("m", 1, {}).inference_stats
     assert (times.success, times.cache_miss, times.cache_hit) == (Duration(1, 40), Duration(1, 15), Duration(0, 0))
 
 
-def test_an_insertion_after_the_answer_counts_for_the_cache_alone() -> None:
+def test_an_insertion_after_the_response_counts_only_for_the_cache() -> None:
     counters = Counters()
-    counters.succeeded(Succeeded(None, 30, count=1, rows=1, total_ns=40))
+    counters.succeeded(SucceededRequests(None, 30, count=1, rows=1, total_ns=40))
     counters.cache_missed(9)
     counters.cache_inserted(6)
     times = counters.snapshot("m", 1, {}).inference_stats
     assert (times.success, times.cache_miss) == (Duration(1, 40), Duration(1, 15))
 
 
-def test_without_a_cache_its_counts_stay_at_nothing() -> None:
+def test_without_a_cache_its_counts_stay_zero() -> None:
     counters = Counters()
-    counters.succeeded(Succeeded(None, 30, count=1, rows=1, total_ns=40))
+    counters.succeeded(SucceededRequests(None, 30, count=1, rows=1, total_ns=40))
     times = counters.snapshot("m", 1, {}).inference_stats
     assert (times.cache_hit, times.cache_miss) == (Duration(0, 0), Duration(0, 0))
 
 
-def test_what_a_request_of_a_batch_cost_is_noted() -> None:
-    work, counters = Work(), Counters()
-    counters.worked(work, batch_of(1, 100, 110, 130), 1, 160)
+def test_compute_times_of_a_batched_request_are_added() -> None:
+    work, counters = ComputeTimes(), Counters()
+    counters.add_compute_times(work, batch_of(1, 100, 110, 130), 1, 160)
     assert (work.input_ns, work.infer_ns, work.output_ns) == (10, 20, 30)
     assert counters.executions == 0
 
 
-def test_a_request_that_other_models_computed_is_an_execution_of_its_own() -> None:
+def test_a_request_computed_by_other_models_is_an_execution() -> None:
     counters = Counters()
     for rows in (2, 2, 1):
-        counters.worked(Work(5, 1, 20, 300), None, rows, 999)
+        counters.add_compute_times(ComputeTimes(5, 1, 20, 300), None, rows, 999)
     statistics = counters.snapshot("e", 1, {})
     assert statistics.execution_count == 3
     assert statistics.last_inference > 0

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from tritonpy.api.engine import MemoryUsage
-from tritonpy.statistics.memory import summed
+from tritonpy.statistics.memory import total_memory_usage
 
 
-def test_there_is_one_entry_per_kind_and_device_in_the_order_of_both() -> None:
+def test_entries_are_per_kind_and_device_and_sorted() -> None:
     usages = [
         MemoryUsage("GPU", 1, 1),
         MemoryUsage("CPU", 0, 20),
@@ -12,7 +12,7 @@ def test_there_is_one_entry_per_kind_and_device_in_the_order_of_both() -> None:
         MemoryUsage("CPU_PINNED", 0, 4000),
         MemoryUsage("GPU", 1, 50000),
     ]
-    assert summed(usages) == [
+    assert total_memory_usage(usages) == [
         MemoryUsage("CPU", 0, 20),
         MemoryUsage("CPU_PINNED", 0, 4000),
         MemoryUsage("GPU", 0, 300),
@@ -20,8 +20,8 @@ def test_there_is_one_entry_per_kind_and_device_in_the_order_of_both() -> None:
     ]
 
 
-def test_what_is_told_is_not_changed() -> None:
+def test_the_given_usages_do_not_change() -> None:
     usages = [MemoryUsage("CPU", 0, 1), MemoryUsage("CPU", 0, 2)]
-    assert summed(usages) == [MemoryUsage("CPU", 0, 3)]
+    assert total_memory_usage(usages) == [MemoryUsage("CPU", 0, 3)]
     assert usages == [MemoryUsage("CPU", 0, 1), MemoryUsage("CPU", 0, 2)]
-    assert summed([]) == []
+    assert total_memory_usage([]) == []

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tritonpy.testing import Witness
+from tritonpy.testing import RecordingSink
 
 Failures = Callable[[type], set[str]]
 
 
 @pytest.fixture
 def failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failures:
-    """Run every test that a contract has; return the names of those that fail. Nothing is waited for long."""
-    monkeypatch.setattr(Witness, "patience_s", 0.2)
+    """Run all tests of a contract and return the names of failing ones, with short timeouts."""
+    monkeypatch.setattr(RecordingSink, "wait_s", 0.2)
 
     def run(contract: type) -> set[str]:
         return {name for name in tests_of(contract) if _fails(contract, name, tmp_path)}
@@ -25,7 +25,7 @@ def failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Failures:
 
 @pytest.fixture
 def tests() -> Callable[[type], set[str]]:
-    """Name the tests that pytest would collect from a contract."""
+    """Return the names of the tests that pytest would collect from a contract."""
     return tests_of
 
 

@@ -21,7 +21,7 @@ class Settings(Options, frozen=True):
 
 
 class Recording(Backend):
-    """Keeps what it is asked to do."""
+    """A backend that records its calls."""
 
     Options = Settings
     calls: list[str]
@@ -61,7 +61,7 @@ class Refusing(Recording):
         raise RuntimeError("not today")
 
 
-def test_a_model_lives_from_completion_to_unload(tmp_path):
+def test_a_model_is_completed_loaded_and_unloaded(tmp_path):
     with BackendHarness(Recording, CONFIG, tmp_path) as harness:
         assert harness.model.path == tmp_path / "1"
         assert harness.model.output_types == {"OUT": "FP32"}
@@ -72,19 +72,19 @@ def test_a_model_lives_from_completion_to_unload(tmp_path):
 def test_requests_run_as_one_batch(tmp_path):
     with BackendHarness(Recording, CONFIG, tmp_path, {"factor": 3}) as harness:
         requests = [harness.request({"IN": np.full((rows, 2), rows, np.float32)}) for rows in (1, 2)]
-        answers = harness.execute(*requests)
-    assert [response.outputs[0].numpy().tolist() for [response] in answers] == [[[3, 3]], [[6, 6], [6, 6]]]
+        responses = harness.execute(*requests)
+    assert [response.outputs[0].numpy().tolist() for [response] in responses] == [[[3, 3]], [[6, 6], [6, 6]]]
     assert requests[0].batch is requests[1].batch
 
 
-def test_what_infer_raises_answers_the_batch(tmp_path):
+def test_an_exception_of_infer_fails_the_batch(tmp_path):
     with BackendHarness(Recording, CONFIG, tmp_path) as harness:
         [[response]] = harness.execute(harness.request({"IN": np.zeros((1, 2), np.float32)}))
     assert isinstance(response.error, InvalidArgument)
     assert response.error.message == "nothing to do"
 
 
-def test_a_start_that_fails_unloads_what_was_loaded(tmp_path):
+def test_a_failed_start_unloads_shared_data(tmp_path):
     with pytest.raises(RuntimeError, match="not today"), BackendHarness(Refusing, CONFIG, tmp_path):
         pass
     assert Refusing.calls == ["auto_complete", "load", "unload shared"]
@@ -99,7 +99,7 @@ def test_a_start_that_fails_unloads_what_was_loaded(tmp_path):
         ("", [], ("CPU", 0, ())),
     ],
 )
-def test_the_instance_is_the_first_that_the_configuration_asks_for(tmp_path, monkeypatch, text, gpus, expected):
+def test_the_instance_is_the_first_configured_one(tmp_path, monkeypatch, text, gpus, expected):
     monkeypatch.setattr(Recording, "uses_gpu", True)
     config = text_format.Parse(f"name: 'toy' input {{ name: 'IN' data_type: TYPE_FP32 dims: 2 }} {text}", ModelConfig())
     with BackendHarness(Recording, config, tmp_path, gpus=gpus) as harness:
@@ -107,16 +107,16 @@ def test_the_instance_is_the_first_that_the_configuration_asks_for(tmp_path, mon
         assert (instance.kind, instance.device_id, instance.profiles) == expected
 
 
-def test_a_model_gets_the_memory_that_is_given(tmp_path):
+def test_a_model_gets_the_given_memory(tmp_path):
     memory = ModelMemory()
     with BackendHarness(Recording, CONFIG, tmp_path, memory=memory) as harness:
         assert harness.model.memory is memory
 
 
-def test_gpus_that_are_asked_for_have_to_be_given(tmp_path):
+def test_requested_gpus_must_exist(tmp_path):
     config = model_config("name: 'toy' instance_group { kind: KIND_GPU }")
     with (
-        pytest.raises(AssertionError, match="no instance that could be made with these GPUs"),
+        pytest.raises(AssertionError, match="no instance that these GPUs allow"),
         BackendHarness(Recording, config, tmp_path),
     ):
         pass

@@ -5,7 +5,7 @@ import pytest
 from tritonpy.testing import ModelRepository
 
 
-def test_the_fixture_builds_the_layout_of_servers(model_repository, tmp_path):
+def test_the_fixture_creates_a_repository_layout(model_repository, tmp_path):
     assert isinstance(model_repository, ModelRepository)
     folder = model_repository.add(
         "digits",
@@ -25,7 +25,7 @@ def test_a_model_without_a_configuration_has_an_empty_version_one(model_reposito
     assert [path.name for path in folder.iterdir()] == ["1"]
 
 
-def test_adding_again_keeps_what_is_there(model_repository):
+def test_adding_again_keeps_existing_files(model_repository):
     model_repository.add("model", config="", versions={1: {}})
     folder = model_repository.add("model", versions={2: {}})
     assert sorted(path.name for path in folder.iterdir()) == ["1", "2", "config.pbtxt"]

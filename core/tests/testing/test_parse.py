@@ -12,6 +12,6 @@ def test_defaults_are_written_out():
     assert config.instance_group[0].count == 1
 
 
-def test_every_mistake_is_named_with_its_place():
+def test_every_error_has_its_position():
     with pytest.raises(InvalidArgument, match=r"(?s)max_bath_size.*backendd"):
         model_config('max_bath_size: 1\nbackendd: "b"')

@@ -7,7 +7,7 @@ from tritonpy.testing import SchedulerHarness, ToyEngine, model_config
 
 
 class Timed(Scheduler):
-    """Runs a request one second after it came, and answers it itself after two."""
+    """Runs a request one second after its arrival, and responds itself after two seconds."""
 
     runs = True
 
@@ -44,12 +44,12 @@ def harness():
 
 
 def enqueued(harness):
-    request = InferRequest("m", {}, harness.witness.sink)
+    request = InferRequest("m", {}, harness.recorder.sink)
     harness.enqueue(request)
     return request
 
 
-def test_the_clock_moves_to_the_time_that_ready_names(harness):
+def test_the_clock_advances_to_the_time_of_ready(harness):
     start, request = harness.now_ns, enqueued(harness)
     [batch] = harness.finish()
     assert batch.requests == [request]
@@ -57,17 +57,17 @@ def test_the_clock_moves_to_the_time_that_ready_names(harness):
     assert harness.unanswered() == []
 
 
-def test_the_clock_moves_to_the_time_that_expire_names(harness):
+def test_the_clock_advances_to_the_time_of_expire(harness):
     harness.scheduler.runs = False
     start, request = harness.now_ns, enqueued(harness)
     assert harness.finish() == []
     assert harness.now_ns == start + 2 * 10**9
-    assert harness.witness.answers(request)[0].error.message == "too late"
+    assert harness.recorder.responses(request)[0].error.message == "too late"
 
 
-def test_a_scheduler_that_names_no_time_is_stuck(harness):
+def test_a_scheduler_without_a_next_time_is_an_error(harness):
     harness.scheduler.runs = False
     harness.scheduler.expire = lambda now_ns: None
     enqueued(harness)
-    with pytest.raises(AssertionError, match="1 requests wait, no batch is ready and no time is named"):
+    with pytest.raises(AssertionError, match="1 requests wait, but no batch is ready and no time is returned"):
         harness.finish()

@@ -1,4 +1,4 @@
-"""Response caches that tests can look into, hold up and break, and models whose answers tell whether they were computed."""
+"""Response caches that tests can inspect, block and break, and a model that counts its executions."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from tritonpy.api.cache import Cache
 from tritonpy.hookspecs import hookimpl
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, InferRequest, Tensor
 
 from .doubler import Doubler
-from .rescheduling import TurnScheduler
+from .rescheduling import ReschedulingScheduler
 from .serving import ToyPlugin, config_of, request_of, serving, toy_plugins
 
-PATIENCE_S = 10.0
+WAIT_S = 10.0
 
 
-class Kept(Cache):
-    """Keeps everything; `made` is the last one that was made."""
+class MemoryCache(Cache):
+    """Stores everything; `made` is the last instance."""
 
     made: ClassVar[Any] = None
 
@@ -48,8 +48,8 @@ class Kept(Cache):
         self.closed = True
 
 
-class Distant(Kept):
-    """Waits at `gate` like one that is far away; `deadline_ms` is long enough for every test that does not mean to pass it."""
+class SlowCache(MemoryCache):
+    """Waits at `gate` like a remote cache; `deadline_ms` is long enough for most tests."""
 
     blocking = True
     deadline_ms = 60_000
@@ -61,7 +61,7 @@ class Distant(Kept):
         self.inserted = threading.Semaphore(0)
 
     def lookup(self, key: bytes) -> Sequence[Tensor] | None:
-        self.gate.wait(PATIENCE_S)
+        self.gate.wait(WAIT_S)
         return super().lookup(key)
 
     def insert(self, key: bytes, outputs: Sequence[Tensor]) -> None:
@@ -69,12 +69,12 @@ class Distant(Kept):
         self.inserted.release()
 
     def wait_for_insertions(self, count: int) -> None:
-        """Return when that many more answers were inserted."""
+        """Return when `count` more responses were inserted."""
         for _ in range(count):
-            assert self.inserted.acquire(timeout=PATIENCE_S), "an answer was not inserted"
+            assert self.inserted.acquire(timeout=WAIT_S), "a response was not inserted"
 
 
-class Broken(Kept):
+class Broken(MemoryCache):
     """Raises at each call while it is down."""
 
     def __init__(self, options: Any) -> None:
@@ -85,18 +85,18 @@ class Broken(Kept):
     def lookup(self, key: bytes) -> Sequence[Tensor] | None:
         self.calls += 1
         if self.down:
-            raise ConnectionError("nobody is there")
+            raise ConnectionError("the cache is down")
         return super().lookup(key)
 
     def insert(self, key: bytes, outputs: Sequence[Tensor]) -> None:
         self.calls += 1
         if self.down:
-            raise ConnectionError("nobody is there")
+            raise ConnectionError("the cache is down")
         super().insert(key, outputs)
 
 
-class Numbered(Doubler):
-    """A doubler that counts the requests it computed, over all of its instances."""
+class CountingDoubler(Doubler):
+    """A doubler that counts the requests it computed, over all its instances."""
 
     computed: ClassVar[int] = 0
 
@@ -118,24 +118,28 @@ class CachePlugin:
 
 @contextmanager
 def cached(
-    repository: ModelRepository, cache: type[Cache], backend: type[Backend] = Numbered, more: str = "", **settings: Any
+    repository: ModelRepository,
+    cache: type[Cache],
+    backend: type[Backend] = CountingDoubler,
+    more: str = "",
+    **settings: Any,
 ) -> Iterator[Server]:
     """Serve `backend` as "m" with a cache."""
     config = config_of("toy", batch=64, dims=-1, more=f"dynamic_batching {{}} response_cache {{ enable: true }} {more}")
     repository.add("m", config)
-    Numbered.computed = 0
-    toys = toy_plugins(ToyPlugin({"toy": backend}, {"dynamic": TurnScheduler}), CachePlugin(cache))
+    CountingDoubler.computed = 0
+    toys = toy_plugins(ToyPlugin({"toy": backend}, {"dynamic": ReschedulingScheduler}), CachePlugin(cache))
     with serving(repository, toys, cache={"toy": {}}, **settings) as server:
         yield server
 
 
-def answered(server: Server, value: Any, **fields: Any) -> tuple[InferRequest, list[Any]]:
-    """Ask "m" and wait; return the request and its answers."""
-    witness = Witness()
-    request = request_of(witness, "m", value, **fields)
+def infer(server: Server, value: Any, **fields: Any) -> tuple[InferRequest, list[Any]]:
+    """Send a request to "m" and wait; return the request and its responses."""
+    recorder = RecordingSink()
+    request = request_of(recorder, "m", value, **fields)
     server.engine.infer(request)
-    (responses,) = witness.wait(request)
-    witness.check(request)
+    (responses,) = recorder.wait(request)
+    recorder.check(request)
     return request, responses
 
 
@@ -147,7 +151,7 @@ def counts(server: Server) -> tuple[int, int, int, int]:
 
 
 def wait_until(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
+        assert time.monotonic() < deadline, "the condition did not become true"
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""Backends that call other models through the engine, and wait for the answer."""
+"""Backends that call other models through the engine and wait for the response."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import numpy as np
 
 from tritonpy.api.backend import Array, Backend
 from tritonpy.errors import Cancelled, TritonError
-from tritonpy.testing.witness import PATIENCE_S
+from tritonpy.testing.recording_sink import WAIT_S
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 
 
 class Caller(Backend):
-    """Adds 1 to what the models answer that the request's parameter `calls` names, each calling the next: "b c" calls b, which calls c.
+    """Adds 1 to the response of the models that the request's parameter `calls` names.
 
-    Requests whose parameter `meet` names the same folder begin together, two at a time.
+    Each model calls the next: "b c" calls b, which calls c. Requests whose parameter `meet` names
+    the same folder start together, two at a time.
     """
 
     def execute(self, batch: Batch) -> None:
@@ -28,7 +29,7 @@ class Caller(Backend):
         self.answer(request)
 
     def answer(self, request: InferRequest) -> None:
-        """Call, and answer."""
+        """Call the next model and respond."""
         try:
             value = self._called(request)
         except TritonError as error:
@@ -40,22 +41,22 @@ class Caller(Backend):
         name, _, calls = str(request.parameters.get("calls", "")).partition(" ")
         if not name:
             return request.inputs["IN"].numpy()
-        answered, answers = threading.Event(), list[InferResponse]()
+        done, responses = threading.Event(), list[InferResponse]()
 
         def take(_: InferRequest, response: InferResponse) -> None:
-            answers.append(response)
-            answered.set()
+            responses.append(response)
+            done.set()
 
         call = InferRequest(name, request.inputs, CallbackSink(take), parameters={"calls": calls}, parent=request)
         self.model.engine.infer(call)
-        assert answered.wait(PATIENCE_S), f"'{name}' never answered '{self.model.name}'"
-        if answers[0].error is not None:
-            raise answers[0].error
-        return answers[0].outputs[0].numpy()
+        assert done.wait(WAIT_S), f"'{name}' never responded to '{self.model.name}'"
+        if responses[0].error is not None:
+            raise responses[0].error
+        return responses[0].outputs[0].numpy()
 
 
 class Detached(Caller):
-    """Does the same from a thread of its own, once `execute` has returned."""
+    """Does the same in a separate thread, once `execute` has returned."""
 
     def execute(self, batch: Batch) -> None:
         (request,) = batch.requests
@@ -68,24 +69,24 @@ class Detached(Caller):
         threading.Thread(target=answer).start()
 
 
-class Patient(Backend):
-    """Waits until nobody wants the answer; `began` says that it waits."""
+class WaitsForCancellation(Backend):
+    """Waits until the request is cancelled; `began` is set when it waits."""
 
     began: ClassVar[threading.Event] = threading.Event()
 
     def execute(self, batch: Batch) -> None:
         (request,) = batch.requests
         self.began.set()
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + WAIT_S
         while not request.cancelled:
             assert time.monotonic() < end, "the request was never cancelled"
             time.sleep(0)
-        request.respond(InferResponse.failed(request, Cancelled("nobody waits any more")))
+        request.respond(InferResponse.failed(request, Cancelled("the request was cancelled")))
 
 
 def _meet(folder: Path, name: str) -> None:
     (folder / name).touch()
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + WAIT_S
     while len(list(folder.iterdir())) < 2:
-        assert time.monotonic() < end, "nobody came to meet"
+        assert time.monotonic() < end, "the other request never started"
         time.sleep(0)

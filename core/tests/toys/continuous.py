@@ -1,4 +1,4 @@
-"""A backend that works on up to four requests at once and admits new ones between its steps."""
+"""A backend that processes up to four requests at once and admits new ones between its steps."""
 
 from __future__ import annotations
 
@@ -18,56 +18,56 @@ MAX_OPEN = 4
 
 
 class Stepper:
-    """Makes the steps of a `Countdown` wait for the test, and keeps what each step worked on."""
+    """Makes the steps of a `Countdown` wait for the test, and records the requests of each step."""
 
     def __init__(self) -> None:
-        self.steps: list[list[int]] = []  # the numbers that remained, per step
+        self.steps: list[list[int]] = []  # the remaining numbers, per step
         self._changed = threading.Condition()
         self._allowed = 0
 
     def step(self, remaining: list[int]) -> None:
-        """Report a step and wait until it may be made."""
+        """Report a step and wait for permission."""
         with self._changed:
             self.steps.append(remaining)
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self._allowed > 0, 10), "nobody allowed the step"
+            assert self._changed.wait_for(lambda: self._allowed > 0, 10), "the test never allowed the step"
             self._allowed -= 1
 
     def allow(self, count: int = 1) -> None:
-        """Let `count` more steps be made."""
+        """Allow `count` more steps."""
         with self._changed:
             self._allowed += count
             self._changed.notify_all()
 
     def wait_for(self, remaining: list[int]) -> None:
-        """Wait until the last step reported works on `remaining`."""
+        """Wait until the last reported step has `remaining` numbers."""
         with self._changed:
             assert self._changed.wait_for(lambda: bool(self.steps) and self.steps[-1] == remaining, 10), self.steps
 
 
-class FarStepper:
-    """The same between two processes: named pipes in a folder, which each side opens."""
+class ProcessStepper:
+    """The same between two processes, through named pipes in a folder that each side opens."""
 
     def __init__(self, folder: Path) -> None:
         self.steps: list[list[int]] = []  # on the side of the test
         for name in ("steps", "allowed"):
             with suppress(FileExistsError):
                 os.mkfifo(folder / name)
-        # Open both ways: who comes first does not wait for the other.
+        # Open both ways, so that neither side waits for the other.
         self._steps = (folder / "steps").open("r+b", buffering=0)
         self._allowed = (folder / "allowed").open("r+b", buffering=0)
 
     def step(self, remaining: list[int]) -> None:
-        """Report a step and wait until it may be made."""
+        """Report a step and wait for permission."""
         self._steps.write(json.dumps(remaining).encode() + b"\n")
         self._allowed.read(1)
 
     def allow(self, count: int = 1) -> None:
-        """Let `count` more steps be made."""
+        """Allow `count` more steps."""
         self._allowed.write(b"." * count)
 
     def wait_for(self, remaining: list[int]) -> None:
-        """Wait until a step works on `remaining`."""
+        """Wait until a step has `remaining` numbers."""
         while not self.steps or self.steps[-1] != remaining:
             assert select.select([self._steps], [], [], 10)[0], f"no further step after {self.steps}"
             self.steps.append(json.loads(self._steps.readline()))
@@ -79,9 +79,12 @@ class FarStepper:
 
 
 class Countdown(Backend):
-    """A request of IN = n is answered after n steps with OUT = n; the number 13 makes its step raise. `stepper` allows the steps."""
+    """Responds to IN = n with OUT = n after n steps; the number 13 makes its step raise.
 
-    stepper: Stepper | FarStepper
+    `stepper` allows the steps.
+    """
+
+    stepper: Stepper | ProcessStepper
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
@@ -111,12 +114,15 @@ def countdown(stepper: Stepper) -> type[Backend]:
     return type("SteppedCountdown", (Countdown,), {"stepper": stepper})
 
 
-class FarCountdown(Countdown):
-    """A countdown in whatever process: its steps wait for the `FarStepper` in the folder that the parameter `stepper` names."""
+class ProcessCountdown(Countdown):
+    """A countdown in any process; its steps wait for a `ProcessStepper`.
+
+    The parameter `stepper` names the folder of the pipes.
+    """
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
-        self.stepper = FarStepper(Path(model.parameters["stepper"]))
+        self.stepper = ProcessStepper(Path(model.parameters["stepper"]))
 
     def close(self) -> None:
         self.stepper.close()

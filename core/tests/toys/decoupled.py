@@ -1,4 +1,4 @@
-"""A decoupled backend: 0..n answers from a thread of its own, after `execute` returned."""
+"""A decoupled backend: it sends 0..n responses from a separate thread, after `execute` returned."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 
 
 class Repeat(Backend):
-    """IN says how many answers there are: OUT = 0, 1, … n-1, then an empty final one."""
+    """Sends IN responses: OUT = 0, 1, … n-1, then an empty final one."""
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
         self.executing = False
-        self._work: queue.SimpleQueue[InferRequest | None] = queue.SimpleQueue()
+        self._requests: queue.SimpleQueue[InferRequest | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="repeat")
         self._thread.start()
 
     def execute(self, batch: Batch) -> None:
         batch.stamp()
         for request in batch.requests:
-            self._work.put(request)
+            self._requests.put(request)
 
     def close(self) -> None:
-        self._work.put(None)
+        self._requests.put(None)
         self._thread.join()
 
     def _run(self) -> None:
-        while (request := self._work.get()) is not None:
+        while (request := self._requests.get()) is not None:
             model = self.model
             for number in range(int(request.inputs["IN"].numpy()[0])):
                 out = Tensor.from_numpy("OUT", np.array([number], np.int32))

@@ -1,4 +1,4 @@
-"""The easy door: a function of arrays, and one that waits at a gate or fails."""
+"""Backends that define only `infer`, and one whose executions wait at a gate."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ class Gate:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._open = 0
-        self.arrived: list[tuple[str, Any]] = []  # instance and batch, in the order in which they came
+        self.arrived: list[tuple[str, Any]] = []  # instance and batch, in order of arrival
 
     def pass_through(self, instance: str, batch: Batch) -> None:
-        """Wait to be let through."""
+        """Wait until the gate is open."""
         with self._changed:
             self.arrived.append((instance, batch))
             self._changed.notify_all()
-            assert self._changed.wait_for(lambda: self._open > 0, 10), "nobody opened the gate"
+            assert self._changed.wait_for(lambda: self._open > 0, 10), "the test never opened the gate"
             self._open -= 1
 
     def wait_for(self, count: int) -> None:
-        """Wait until `count` executions have come so far."""
+        """Wait until `count` executions have arrived."""
         with self._changed:
             assert self._changed.wait_for(lambda: len(self.arrived) >= count, 10), (
-                f"{len(self.arrived)} of {count} executions came"
+                f"{len(self.arrived)} of {count} executions arrived"
             )
 
     def open(self, count: int = 1 << 30) -> None:
-        """Let the next `count` executions through."""
+        """Let the next `count` executions pass."""
         with self._changed:
             self._open += count
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""The frames between an engine and somebody who reaches it through a socket."""
+"""The frames between an engine and its remote clients on a socket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .frames import WireError, WireTensor
 
 
 class Infer(msgspec.Struct, tag=True):
-    """To the engine: a request; `id` is the connection's own."""
+    """To the engine: a request; `id` is unique in the connection."""
 
     id: int
     model_name: str
@@ -30,12 +30,12 @@ class Infer(msgspec.Struct, tag=True):
 
 
 class Cancel(msgspec.Struct, tag=True):
-    """To the engine: the request is not wanted any more."""
+    """To the engine: cancel a request."""
 
     id: int
 
 
-class Ask(msgspec.Struct, tag=True):
+class MethodCall(msgspec.Struct, tag=True):
     """To the engine: call a method with plain arguments."""
 
     id: int
@@ -43,8 +43,8 @@ class Ask(msgspec.Struct, tag=True):
     arguments: list[Any]
 
 
-class Answer(msgspec.Struct, tag=True):
-    """From the engine: one answer to a request."""
+class Response(msgspec.Struct, tag=True):
+    """From the engine: one response to a request."""
 
     id: int
     outputs: list[WireTensor]
@@ -57,13 +57,13 @@ class Answer(msgspec.Struct, tag=True):
     empty: bool
 
 
-class Told(msgspec.Struct, tag=True):
-    """From the engine: what a method returned, still encoded, or raised."""
+class MethodResult(msgspec.Struct, tag=True):
+    """From the engine: the result of a method, still encoded, or its error."""
 
     id: int
     result: msgspec.Raw
     error: WireError | None
 
 
-ToEngine = Infer | Cancel | Ask
-FromEngine = Answer | Told
+ToEngine = Infer | Cancel | MethodCall
+FromEngine = Response | MethodResult

@@ -1,4 +1,4 @@
-"""Lets others reach an engine through a Unix socket."""
+"""A server that makes an engine accessible through a Unix socket."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from tritonpy.errors import TritonError
 from tritonpy.logs import LogChanges
 from tritonpy.types import CallbackSink, InferRequest, InferResponse
 
-from .engine_frames import Answer, Ask, Cancel, Infer, ToEngine, Told
+from .engine_frames import Cancel, Infer, MethodCall, MethodResult, Response, ToEngine
 from .frames import Channel, error_to_wire, from_wire, to_wire
 
 _CHANGES: dict[str, Any] = {"change_trace_settings": TraceChanges, "change_log_settings": LogChanges}
 
 
 class EngineServer:
-    """Serves one connection at `path`; a context manager. Methods other than `infer` run on a thread of their own."""
+    """Serves one connection at `path`, as a context manager.
+
+    Methods other than `infer` run in a separate thread.
+    """
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self._engine = engine
@@ -31,7 +34,7 @@ class EngineServer:
         self._listener.bind(str(path))
         self._listener.listen()
         self._methods = ThreadPoolExecutor(1, "engine-methods")
-        self._sink = CallbackSink(self._answer)
+        self._sink = CallbackSink(self._respond)
         self._open: dict[int, InferRequest] = {}
         self._channel: Channel
         self._thread = threading.Thread(target=self._run, name="engine-server")
@@ -41,7 +44,7 @@ class EngineServer:
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._thread.join()  # ends when the other end closes
+        self._thread.join()  # ends when the client closes the connection
         self._methods.shutdown()
 
     def _run(self) -> None:
@@ -56,7 +59,7 @@ class EngineServer:
                 if request is not None:
                     request.cancel()
             else:
-                self._methods.submit(self._tell, frame)
+                self._methods.submit(self._call_method, frame)
         self._channel.close()
 
     def _infer(self, frame: Infer) -> None:
@@ -71,19 +74,19 @@ class EngineServer:
         try:
             self._engine.infer(request)
         except TritonError as error:
-            self._answer(request, InferResponse.failed(request, error))
+            self._respond(request, InferResponse.failed(request, error))
 
-    def _answer(self, request: InferRequest, response: InferResponse) -> None:
+    def _respond(self, request: InferRequest, response: InferResponse) -> None:
         if response.final:
             self._open.pop(request.tag)
         self._channel.send(
-            Answer(
+            Response(
                 request.tag, to_wire(response.outputs), response.model_name, response.model_version, response.id,
                 dict(response.parameters), error_to_wire(response.error), response.final, response.empty,
             )
         )  # fmt: skip
 
-    def _tell(self, frame: Ask) -> None:
+    def _call_method(self, frame: MethodCall) -> None:
         result: Any = None
         error = None
         arguments = list(frame.arguments)
@@ -95,4 +98,4 @@ class EngineServer:
             error = error_to_wire(raised)
         if frame.method == "model_config" and error is None:
             result = result.SerializeToString()
-        self._channel.send(Told(frame.id, msgspec.Raw(msgspec.msgpack.encode(result)), error))
+        self._channel.send(MethodResult(frame.id, msgspec.Raw(msgspec.msgpack.encode(result)), error))

@@ -1,4 +1,4 @@
-"""A scheduler without instances: it hands the steps of an ensemble to the engine and never waits."""
+"""A scheduler without instances: it sends the steps of an ensemble to the engine and never waits."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import threading
 from weakref import WeakKeyDictionary
 
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
-from tritonpy.config.qualified import called_model
+from tritonpy.config.qualified_names import called_model
 from tritonpy.errors import Cancelled, TritonError
 from tritonpy.types import CallbackSink, InferRequest, InferResponse, Tensor
 from tritonpy_protos.model_config_pb2 import ModelEnsembling
 
 
 class EnsembleScheduler(Scheduler):
-    """Starts a flow per request; nothing is kept between requests."""
+    """Starts a flow per request; no state is kept between requests."""
 
     uses_instances = False
 
@@ -24,7 +24,7 @@ class EnsembleScheduler(Scheduler):
     def enqueue(self, request: InferRequest) -> None:
         flow = self._flows[request] = _Flow(self, request)
         flow.advance(request.inputs)
-        if request.cancelled:  # before there was a flow to cancel
+        if request.cancelled:  # cancelled before the flow existed
             flow.cancel()
 
     def cancel(self, request: InferRequest) -> None:
@@ -33,7 +33,7 @@ class EnsembleScheduler(Scheduler):
 
 
 class _Flow:
-    """One request on its way through the steps: each step starts when all its inputs are there."""
+    """One request in progress: each step starts when all its inputs are available."""
 
     def __init__(self, scheduler: EnsembleScheduler, request: InferRequest) -> None:
         self._engine = scheduler.context.engine
@@ -47,7 +47,7 @@ class _Flow:
         self._sink = CallbackSink(self._answered)
 
     def advance(self, tensors: dict[str, Tensor]) -> None:
-        """Add `tensors` to the pool and start what can start; answer when every output is there."""
+        """Add `tensors` to the pool and start steps; respond when every output is available."""
         with self._lock:
             self._pool |= tensors
             startable = [step for step in self._waiting if set(step.input_map.values()) <= set(self._pool)]
@@ -68,7 +68,7 @@ class _Flow:
             request.respond(InferResponse(outputs, request.model_name, request.model_version, request.id))
 
     def cancel(self) -> None:
-        """Cancel the steps that run; the request is answered at once."""
+        """Cancel the running steps; the response is sent immediately."""
         with self._lock:
             running = list(self._running)
         for child in running:

@@ -1,4 +1,4 @@
-"""What crosses a process boundary in the toys: length-prefixed MessagePack frames of plain values."""
+"""The protocol of the toys between processes: length-prefixed MessagePack frames of plain values."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class WireTensor(msgspec.Struct):
 
 
 class WireError(msgspec.Struct):
-    """An error with what a client sees of it."""
+    """The parts of an error that a client sees."""
 
     code: int
     message: str
 
 
 class Channel:
-    """One end of a socket; frames are sent from any thread and received on one."""
+    """One end of a socket; any thread may send frames, one thread receives them."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._sending = threading.Lock()
 
     def send(self, frame: object) -> bool:
-        """Send a frame; False when the other end is gone."""
+        """Send a frame; return False if the other end is closed."""
         data = msgspec.msgpack.encode(frame)
         with self._sending:
             try:
@@ -52,13 +52,13 @@ class Channel:
         return True
 
     def receive(self, kind: type[_Frame]) -> _Frame | None:
-        """Return the next frame; None when the other end is gone."""
+        """Return the next frame; None if the other end is closed."""
         head = self._read(_LENGTH.size)
         data = self._read(_LENGTH.unpack(head)[0]) if head else None
         return msgspec.msgpack.decode(data, type=kind) if data else None
 
     def close(self) -> None:
-        """Wake whoever receives, at both ends."""
+        """Close the connection, which ends `receive` at both ends."""
         with suppress(OSError):  # the other end was faster
             self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
@@ -93,5 +93,5 @@ def error_to_wire(error: TritonError | None) -> WireError | None:
 
 
 def error_from_wire(error: WireError | None) -> TritonError | None:
-    """Return the error that crossed."""
+    """Return the error of a frame."""
     return None if error is None else error_of(error.code, error.message)

@@ -1,4 +1,4 @@
-"""Backends that tell what they hold."""
+"""A backend that reports memory usage."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ from tritonpy.api.engine import MemoryUsage
 WEIGHTS, OWN = 1 << 40, 1 << 30
 
 
-class Heavy(Backend):
-    """Says that its weights are on the GPU 1, and that each instance has memory of its own, by as much more as it executed. `lie` says what it says instead."""
+class HeavyBackend(Backend):
+    """Reports weights on GPU 1 and memory of each instance, which grows with each execution.
 
-    lie: ClassVar[object] = None
+    `error` is raised instead if it is set.
+    """
+
+    error: ClassVar[object] = None
 
     @classmethod
     def load(cls, model: ModelContext) -> object:
@@ -34,6 +37,6 @@ class Heavy(Backend):
         return {"OUT": inputs["IN"]}
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
-        if Heavy.lie is not None:
-            raise ValueError(Heavy.lie)
+        if HeavyBackend.error is not None:
+            raise ValueError(HeavyBackend.error)
         return [MemoryUsage("GPU", 0, OWN + self.executed), MemoryUsage("CPU_PINNED", 0, 5), MemoryUsage("CPU", 0, 7)]

@@ -1,4 +1,4 @@
-"""A backend whose models hold as much memory as they say, and a book of who held what when."""
+"""A backend whose models hold as much memory as configured, and a record of all that they hold."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from .serving import config_of
 MIB = 1 << 20
 
 
-class Hoard:
-    """What the models of one test hold; `most` is the most that was ever held. Executions wait while the model's gate is closed."""
+class HeldMemory:
+    """The memory that the models of one test hold; `most` is the peak.
+
+    Executions wait while the model's gate is closed.
+    """
 
     def __init__(self) -> None:
         self.changed = threading.Condition()
@@ -28,7 +31,7 @@ class Hoard:
         self._shut: set[str] = set()
 
     def loading(self, name: str, size: int) -> None:
-        """Hold `size` more; a model that is broken, or that a gate keeps out, does not load, or not yet."""
+        """Hold `size` more bytes; a broken model raises, and a closed gate delays the load."""
         with self.changed:
             self.loads.append(name)
             self.changed.notify_all()
@@ -39,8 +42,8 @@ class Hoard:
             self.most = max(self.most, sum(self.held.values()))
             self.changed.notify_all()
 
-    def gone(self, name: str, size: int) -> None:
-        """Hold `size` less."""
+    def freed(self, name: str, size: int) -> None:
+        """Hold `size` fewer bytes."""
         with self.changed:
             self.held[name] -= size
             if not self.held[name]:
@@ -48,7 +51,7 @@ class Hoard:
             self.changed.notify_all()
 
     def execute(self, name: str) -> None:
-        """Be inside while the gate is closed."""
+        """Wait while the gate is closed."""
         with self.changed:
             self.inside.append(name)
             self.changed.notify_all()
@@ -56,28 +59,28 @@ class Hoard:
             self.inside.remove(name)
 
     def shut(self, *gates: str) -> None:
-        """Let executions of these models wait, or their loads: `load NAME`."""
+        """Close gates: executions of these models wait, or loads (`load NAME`)."""
         with self.changed:
             self._shut.update(gates)
 
     def open(self, *gates: str) -> None:
-        """Let them go on."""
+        """Open gates."""
         with self.changed:
             self._shut.difference_update(gates)
             self.changed.notify_all()
 
     def wait(self, condition: Any) -> None:
-        """Wait until `condition()` holds, which what models do may change."""
+        """Wait until `condition()` is true; actions of models may change it."""
         with self.changed:
             assert self.changed.wait_for(condition, 20), (
                 f"held: {self.held}, inside: {self.inside}, loads: {self.loads}"
             )
 
 
-def hoarder(hoard: Hoard) -> type[Backend]:
-    """Return a backend whose models hold what their parameter `size` says (bytes), and answer twice what they are asked."""
+def memory_backend(hoard: HeldMemory) -> type[Backend]:
+    """Return a backend whose models hold their parameter `size` in bytes, and return OUT = 2 * IN."""
 
-    class Hoarder(Backend):
+    class MemoryBackend(Backend):
         @classmethod
         def load(cls, model: ModelContext) -> object:
             size = int(model.parameters.get("size", MIB))
@@ -99,7 +102,7 @@ def hoarder(hoard: Hoard) -> type[Backend]:
 
         def close(self) -> None:
             if self._extra:
-                hoard.gone(self.model.name, self._extra)
+                hoard.freed(self.model.name, self._extra)
 
         @classmethod
         def shared_memory_usage(cls, shared: Any) -> Sequence[MemoryUsage]:
@@ -107,9 +110,9 @@ def hoarder(hoard: Hoard) -> type[Backend]:
 
         @classmethod
         def unload(cls, shared: Any) -> None:
-            hoard.gone(*shared)
+            hoard.freed(*shared)
 
-    return Hoarder
+    return MemoryBackend
 
 
 def parameters(**values: object) -> str:
@@ -119,6 +122,6 @@ def parameters(**values: object) -> str:
     )
 
 
-def hoarding(*, more: str = "", instances: int = 1, **values: object) -> str:
+def memory_config(*, more: str = "", instances: int = 1, **values: object) -> str:
     """Return the configuration of a model; `values` are its parameters."""
     return config_of("hoarder", instances=instances, more=parameters(**values) + more)

@@ -1,4 +1,4 @@
-"""Backends that show what becomes of them in a process of their own, and a server whose event loop runs."""
+"""Backends that show the behavior of isolated processes, and a server with a running event loop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 @contextmanager
 def isolating(repository: ModelRepository, plugin: ToyPlugin, **settings: Any) -> Iterator[RunningServer]:
-    """Serve `repository` on a running event loop; worker processes can import the modules of the tests."""
+    """Serve `repository` on a running event loop; worker processes can import the test modules."""
     sys.path.append(str(ROOT))
     try:
         config = {"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings
@@ -43,26 +43,27 @@ def isolating(repository: ModelRepository, plugin: ToyPlugin, **settings: Any) -
         sys.path.remove(str(ROOT))
 
 
-class Introvert(Backend):
-    """IN says what is asked of the process: OUT is its answer."""
+class ProcessInspector(Backend):
+    """Reports properties of its process: IN selects the property, OUT is its value."""
 
     PID, STDIN, SESSION, INHERITED, CORES, KNOWN_CORES = range(6)
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        answers = {
+        responses = {
             self.PID: os.getpid,
             self.STDIN: lambda: len(sys.stdin.read()),
             self.SESSION: lambda: os.getsid(0),
             self.CORES: lambda: len(os.sched_getaffinity(0)),
             self.KNOWN_CORES: lambda: len(self.instance.cores),
-            # Beside the standard streams, its socket and the lifeline there is only the folder that is listed.
+            # Other descriptors than the standard streams, the socket and the parent pipe: only the
+            # listed folder.
             self.INHERITED: lambda: sum(
                 os.get_inheritable(int(each))
                 for each in os.listdir("/proc/self/fd")
                 if int(each) > 2 and _is_open(each)
             ),
         }
-        return {"OUT": np.array([answers[int(inputs["IN"][0])]()], np.int32)}
+        return {"OUT": np.array([responses[int(inputs["IN"][0])]()], np.int32)}
 
 
 def _is_open(descriptor: str) -> bool:
@@ -73,8 +74,8 @@ def _is_open(descriptor: str) -> bool:
     return True
 
 
-class Fragile(Backend):
-    """Doubles; what kills its process is in the constants."""
+class CrashingBackend(Backend):
+    """Doubles; the constants are numbers that end its process."""
 
     KILLED, EXITED, EXIT_CAUGHT, ABORTED = 666, 667, 668, 669
 
@@ -92,15 +93,18 @@ class Fragile(Backend):
         return {"OUT": inputs["IN"] * 2}
 
 
-class Scarce(Backend):
-    """Has always been used up."""
+class ExhaustedBackend(Backend):
+    """Always raises ResourceExhausted."""
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         raise ResourceExhausted("nothing left", retry_after_s=7.5)
 
 
 class Broken(Backend):
-    """Fails, in another process than `server`, where the parameter `fails` says and as it says: "init:refused", "load:unexpected", …"""
+    """Fails in another process than `server`, as the parameter `fails` selects.
+
+    Its values are "init:refused", "load:unexpected", …
+    """
 
     @classmethod
     def load(cls, model: ModelContext) -> object:
@@ -124,17 +128,17 @@ def _fail(where: str, model: ModelContext) -> None:
     os._exit(7)
 
 
-class TunedOptions(Options, frozen=True):
-    """What `Tuned` is configured with."""
+class ContextReporterOptions(Options, frozen=True):
+    """The options of `ContextReporter`."""
 
     scale_by: Annotated[int, msgspec.Meta(description="A factor.")] = 1
     names: Annotated[tuple[str, ...], msgspec.Meta(description="Names.")] = ()
 
 
-class Tuned(Backend):
-    """OUT tells what the contexts say."""
+class ContextReporter(Backend):
+    """Returns the values of its contexts as OUT."""
 
-    Options: ClassVar[type[Options]] = TunedOptions
+    Options: ClassVar[type[Options]] = ContextReporterOptions
 
     @classmethod
     def load(cls, model: ModelContext) -> object:
@@ -143,12 +147,12 @@ class Tuned(Backend):
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         model, instance = self.model, self.instance
-        said = [
+        values = [
             model.name, model.version, model.path.name, model.directory.name, model.config.backend, model.shared,
             dict(model.output_types), model.options, model.default_max_batch_size, dict(model.parameters),
             instance.name, instance.kind, instance.device_id, instance.index, instance.profiles,
         ]  # fmt: skip
-        return {"OUT": np.array([repr(each) for each in said], np.object_)}
+        return {"OUT": np.array([repr(each) for each in values], np.object_)}
 
     def close(self) -> None:
         (self.model.path / "closed.txt").write_text("closed")
@@ -160,13 +164,13 @@ class Tuned(Backend):
 
 
 class Caller(Backend):
-    """OUT = 4 * IN + 1: the model `double` is asked twice; 404 asks a model that nobody has."""
+    """OUT = 4 * IN + 1: it calls the model `double` twice; 404 calls an unknown model."""
 
     def execute(self, batch: Batch) -> None:
         for request in batch.requests:
             number = int(request.inputs["IN"].numpy()[0])
             try:
-                once = self._call("nobody" if number == 404 else "double", number, request)
+                once = self._call("unknown" if number == 404 else "double", number, request)
                 out = np.array([self._call("double", once, request) + 1], np.int32)
             except Exception as error:
                 request.respond(InferResponse.failed(request, error))  # type: ignore[arg-type]
@@ -174,20 +178,23 @@ class Caller(Backend):
                 request.respond(InferResponse([Tensor.from_numpy("OUT", out)], self.model.name, 1, request.id))
 
     def _call(self, model: str, number: int, parent: InferRequest) -> int:
-        answered = threading.Event()
-        answers: list[InferResponse] = []
-        sink = CallbackSink(lambda _, response: (answers.append(response), answered.set()))
+        done = threading.Event()
+        responses: list[InferResponse] = []
+        sink = CallbackSink(lambda _, response: (responses.append(response), done.set()))
         tensor = Tensor.from_numpy("IN", np.array([number], np.int32))
         self.model.engine.infer(InferRequest(model, {"IN": tensor}, sink, parent=parent, id=parent.id))
-        assert answered.wait(10), "the other model did not answer"
-        (answer,) = answers
-        if answer.error is not None:
-            raise answer.error
-        return int(answer.outputs[0].numpy()[0])
+        assert done.wait(10), "the other model did not respond"
+        (response,) = responses
+        if response.error is not None:
+            raise response.error
+        return int(response.outputs[0].numpy()[0])
 
 
-class Patient(Backend):
-    """Answers when the request is cancelled, with the error that says so; 0 is answered at once, then it waits for a file of the name `go`."""
+class WaitsForCancellation(Backend):
+    """Responds with an error when the request is cancelled.
+
+    The number 0 gets its response immediately; the execution then waits for the file `go`.
+    """
 
     def execute(self, batch: Batch) -> None:
         for request in batch.requests:
@@ -205,8 +212,8 @@ class Patient(Backend):
         return not (self.model.directory / "not_ready").exists()
 
 
-class Measured(Backend):
-    """Counts what it doubles; negative numbers are what a counter refuses."""
+class CountingBackend(Backend):
+    """Counts its inputs; a counter refuses negative numbers."""
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
@@ -219,40 +226,46 @@ class Measured(Backend):
         return {"OUT": np.array([int(self._counted.value())], np.int32)}
 
 
-class Stubborn(Backend):
-    """Does not let go of the interpreter where the parameter `where` says, "init" or "infer"; the file `pid` tells who does it."""
+class BlockingBackend(Backend):
+    """Holds the interpreter lock in "init" or "infer", as the parameter `where` selects.
+
+    The file `pid` identifies the process.
+    """
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
-        self._stay("init")
+        self._block("init")
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        self._stay("infer")
+        self._block("infer")
         return {"OUT": inputs["IN"]}
 
-    def _stay(self, where: str) -> None:
+    def _block(self, where: str) -> None:
         folder = self.model.directory
         (folder / "begun").write_text(str(os.getpid()))
-        (folder / "begun").rename(folder / "pid")  # whole, or not there
+        (folder / "begun").rename(folder / "pid")  # complete or absent
         if self.model.parameters["where"] == where:
             sum(range(1 << 62))
 
 
-class Considerate(Backend):
-    """Decoupled: OUT = 0, 1, … IN-1, each when the client has room for it; ends early for a client that gave up."""
+class FlowControlledBackend(Backend):
+    """Decoupled: OUT = 0, 1, … IN-1, each when the client has credit.
+
+    Ends early after a cancellation.
+    """
 
     def execute(self, batch: Batch) -> None:
         for request in batch.requests:
             for number in range(int(request.inputs["IN"].numpy()[0])):
-                if not request.wait_for_room():
+                if not request.wait_for_credit():
                     break
                 out = Tensor.from_numpy("OUT", np.array([number], np.int32))
                 request.respond(InferResponse([out], self.model.name, 1, request.id, final=False))
             request.respond(InferResponse((), self.model.name, 1, request.id, empty=True))
 
 
-class Forking(Backend):
-    """Doubles in a process that it forks, which logs."""
+class ForkingBackend(Backend):
+    """Doubles in a process that it forks, which also logs."""
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         context = multiprocessing.get_context("fork")
@@ -265,5 +278,5 @@ class Forking(Backend):
 
 
 def _double(connection: Any, array: Array) -> None:
-    logging.getLogger("tritonpy.backend").warning("said by a child")
+    logging.getLogger("tritonpy.backend").warning("logged by a child")
     connection.send(array * 2)

@@ -1,4 +1,4 @@
-"""A rate limiter with named resources, of which there is a fixed number."""
+"""A rate limiter with a fixed number of named resources."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 
 class ResourceLimiter(RateLimiter):
-    """An instance runs while the resources of its group are free; who waits longest is served first."""
+    """An instance runs while the resources of its group are free, in the order of their requests."""
 
     def __init__(self, resources: Mapping[str, int]) -> None:
         self._free = dict(resources)
         self._changed = threading.Condition()
         self._queue: dict[str, Callable[[], None]] = {}
-        self.needs: dict[str, dict[str, int]] = {}
+        self.demands: dict[str, dict[str, int]] = {}
 
     def wait_for_queue(self, count: int) -> None:
         """Wait until `count` instances wait for their resources."""
@@ -24,13 +24,13 @@ class ResourceLimiter(RateLimiter):
             assert self._changed.wait_for(lambda: len(self._queue) == count, 10), f"{len(self._queue)} instances wait"
 
     def register(self, instance: str, device: int, group: ModelInstanceGroup) -> bool:
-        self.needs[instance] = {resource.name: resource.count for resource in group.rate_limiter.resources}
+        self.demands[instance] = {resource.name: resource.count for resource in group.rate_limiter.resources}
         return True
 
     def unregister(self, instance: str) -> None:
         with self._changed:
             self._queue.pop(instance, None)
-            del self.needs[instance]
+            del self.demands[instance]
 
     def acquire(self, instance: str, granted: Callable[[], None]) -> bool:
         with self._changed:
@@ -42,7 +42,7 @@ class ResourceLimiter(RateLimiter):
 
     def release(self, instance: str) -> None:
         with self._changed:
-            for name, count in self.needs[instance].items():
+            for name, count in self.demands[instance].items():
                 self._free[name] += count
             served = [waiting for waiting in self._queue if self._take(waiting)]
             grants = [self._queue.pop(waiting) for waiting in served]
@@ -51,9 +51,9 @@ class ResourceLimiter(RateLimiter):
             granted()
 
     def _take(self, instance: str) -> bool:
-        needs = self.needs[instance]
-        if any(self._free[name] < count for name, count in needs.items()):
+        demands = self.demands[instance]
+        if any(self._free[name] < count for name, count in demands.items()):
             return False
-        for name, count in needs.items():
+        for name, count in demands.items():
             self._free[name] -= count
         return True

@@ -1,4 +1,4 @@
-"""A server of one model with a toy for its dynamic scheduler."""
+"""A server of one model with a toy as its dynamic scheduler."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tritonpy.api.scheduler import Scheduler
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
 
-from .rescheduling import TurnScheduler
+from .rescheduling import ReschedulingScheduler
 from .serving import ToyPlugin, config_of, serving, toy_plugins
 
 EXPLICIT = {"mode": "explicit", "load": ["*"]}
@@ -23,12 +23,12 @@ def one_model(
     repository: ModelRepository,
     backend: type[Backend],
     *,
-    scheduler: type[Scheduler] = TurnScheduler,
+    scheduler: type[Scheduler] = ReschedulingScheduler,
     config: str | None = None,
     more: str = "",
     **settings: Any,
 ) -> Iterator[Server]:
-    """Serve `backend` as model "m" with a toy for its dynamic scheduler."""
+    """Serve `backend` as model "m" with a toy as its dynamic scheduler."""
     repository.add("m", config or config_of("toy", batch=4, more=f"{DYNAMIC} {more}"))
     with serving(repository, toy_plugins(ToyPlugin({"toy": backend}, {"dynamic": scheduler})), **settings) as server:
         yield server

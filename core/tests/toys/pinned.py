@@ -1,4 +1,4 @@
-"""A scheduler that pins sequences to slots of an instance, and a backend that adds up what a sequence sends."""
+"""A scheduler that pins sequences to slots of an instance, and a backend that sums a sequence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CONFIG = """
 
 
 class _Slot:
-    """One slot of one instance: the sequence that has it, what waits, and the state between two executions."""
+    """One slot of one instance: its sequence, the waiting requests, and the state between executions."""
 
     def __init__(self) -> None:
         self.sequence: int | str | None = None
@@ -39,25 +39,28 @@ class _Slot:
 
 
 class PinnedScheduler(Scheduler):
-    """Gives a sequence the first free slot, until its last request is answered; a sequence without one is refused."""
+    """Assigns the first free slot to a sequence until its last request is finished.
+
+    A sequence without a free slot is refused.
+    """
 
     def __init__(self, context: SchedulerContext) -> None:
         super().__init__(context)
         self._instances: list[list[_Slot]] = []
-        self._places: dict[int | str, _Slot] = {}
+        self._slots: dict[int | str, _Slot] = {}
 
     def instances_changed(self, instances: Sequence[int]) -> None:
         self._instances = [[_Slot() for _ in range(self.context.config.max_batch_size)] for _ in instances]
 
     def enqueue(self, request: InferRequest) -> None:
         assert request.sequence is not None
-        slot = self._places.get(request.sequence.id)
+        slot = self._slots.get(request.sequence.id)
         if slot is None:
             slot = next((slot for slots in self._instances for slot in slots if slot.sequence is None), None)
         if slot is None:
             raise Unavailable(f"no free slot for sequence {request.sequence.id}")
         slot.sequence = request.sequence.id
-        self._places[request.sequence.id] = slot
+        self._slots[request.sequence.id] = slot
         slot.waiting.append(request)
 
     def ready(self, instance: int, now_ns: int) -> bool:
@@ -80,19 +83,19 @@ class PinnedScheduler(Scheduler):
 
     def released(self, request: InferRequest, reschedule: bool) -> None:
         assert request.sequence is not None
-        slot, batch = self._places[request.sequence.id], request.batch
+        slot, batch = self._slots[request.sequence.id], request.batch
         assert batch is not None
         assert batch.slots is not None
         slot.running = False
         if "SUM_OUT" in batch.new_states:
             slot.state = int(batch.new_states["SUM_OUT"].numpy()[list(batch.slots).index(request), 0])
         if request.sequence.end:
-            del self._places[request.sequence.id]
+            del self._slots[request.sequence.id]
             slot.sequence, slot.state = None, 0
 
 
 class Accumulate(Backend):
-    """OUT = the sum of what the sequence has sent; the easy door, with controls and states as inputs."""
+    """OUT = the sum of the sequence so far; controls and states are inputs of `infer`."""
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         total = (inputs["SUM_IN"] + inputs["IN"]) * inputs["READY"]

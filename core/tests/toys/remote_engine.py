@@ -1,4 +1,4 @@
-"""An engine in another process, or as far away as a socket reaches."""
+"""A client of an engine in another process, or anywhere behind a socket."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.types import CudaRegion, InferRequest, InferResponse, RegionKind, SystemRegion
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
-from .engine_frames import Answer, Ask, Cancel, FromEngine, Infer, Told
+from .engine_frames import Cancel, FromEngine, Infer, MethodCall, MethodResult, Response
 from .frames import Channel, error_from_wire, from_wire, to_wire
 
 
 class RemoteEngine(Engine):
-    """Speaks to an `EngineServer`. `infer` sends and returns; what the other end refuses comes back as an answer."""
+    """Speaks to an `EngineServer`.
+
+    `infer` sends and returns. If the server refuses a request, the error arrives as a response.
+    """
 
     def __init__(self, path: Path) -> None:
         connection = socket.socket(socket.AF_UNIX)
@@ -32,12 +35,12 @@ class RemoteEngine(Engine):
         self._channel = Channel(connection)
         self._numbers = itertools.count()
         self._requests: dict[int, InferRequest] = {}
-        self._asked: dict[int, _Waiting] = {}
+        self._calls: dict[int, _Waiting] = {}
         self._reader = threading.Thread(target=self._read, name="remote-engine")
         self._reader.start()
 
     def close(self) -> None:
-        """Hang up; what is open is answered with Unavailable."""
+        """Close the connection; requests in flight fail with Unavailable."""
         self._channel.close()
         self._reader.join()
 
@@ -55,38 +58,38 @@ class RemoteEngine(Engine):
         )  # fmt: skip
 
     def cancel(self, number: int) -> None:
-        """Pass a cancellation on."""
+        """Send a cancellation."""
         self._channel.send(Cancel(number))
 
     def server_metadata(self) -> ServerMetadata:
-        return self._ask(ServerMetadata, "server_metadata")
+        return self._call(ServerMetadata, "server_metadata")
 
     def is_live(self) -> bool:
-        return self._ask(bool, "is_live")
+        return self._call(bool, "is_live")
 
     def is_ready(self) -> bool:
-        return self._ask(bool, "is_ready")
+        return self._call(bool, "is_ready")
 
     def is_model_ready(self, name: str, version: int = -1) -> bool:
-        return self._ask(bool, "is_model_ready", name, version)
+        return self._call(bool, "is_model_ready", name, version)
 
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
-        return self._ask(ModelMetadata, "model_metadata", name, version)
+        return self._call(ModelMetadata, "model_metadata", name, version)
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
-        return ModelConfig.FromString(self._ask(bytes, "model_config", name, version))
+        return ModelConfig.FromString(self._call(bytes, "model_config", name, version))
 
     def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
-        return self._ask(list[ModelStatistics], "statistics", name, version)
+        return self._call(list[ModelStatistics], "statistics", name, version)
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
-        return self._ask(dict[tuple[str, str], ModelGauges], "gauges")
+        return self._call(dict[tuple[str, str], ModelGauges], "gauges")
 
     def custom_metrics(self) -> Sequence[FamilySnapshot]:
-        return self._ask(list[FamilySnapshot], "custom_metrics")
+        return self._call(list[FamilySnapshot], "custom_metrics")
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
-        return self._ask(list[ModelIndex], "repository_index", ready)
+        return self._call(list[ModelIndex], "repository_index", ready)
 
     def load_model(
         self,
@@ -95,64 +98,64 @@ class RemoteEngine(Engine):
         files: Mapping[str, bytes] | None = None,
         versions: Sequence[int] = (),
     ) -> None:
-        self._ask(None, "load_model", name, config, None if files is None else dict(files), list(versions))
+        self._call(None, "load_model", name, config, None if files is None else dict(files), list(versions))
 
     def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
-        self._ask(None, "unload_model", name, unload_dependents, list(versions))
+        self._call(None, "unload_model", name, unload_dependents, list(versions))
 
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
-        return self._ask(list[SystemRegion] if kind == "system" else list[CudaRegion], "regions", kind, name)
+        return self._call(list[SystemRegion] if kind == "system" else list[CudaRegion], "regions", kind, name)
 
     def check_region(self, kind: RegionKind, name: str) -> None:
-        self._ask(None, "check_region", kind, name)
+        self._call(None, "check_region", kind, name)
 
     def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
-        self._ask(None, "register_system_region", name, key, offset, byte_size)
+        self._call(None, "register_system_region", name, key, offset, byte_size)
 
     def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
-        self._ask(None, "register_cuda_region", name, handle, device_id, byte_size)
+        self._call(None, "register_cuda_region", name, handle, device_id, byte_size)
 
     def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
-        self._ask(None, "unregister_regions", kind, name)
+        self._call(None, "unregister_regions", kind, name)
 
     def trace_settings(self, model_name: str = "") -> TraceSettings:
-        return self._ask(TraceSettings, "trace_settings", model_name)
+        return self._call(TraceSettings, "trace_settings", model_name)
 
     def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
-        self._ask(None, "change_trace_settings", changes, model_name)
+        self._call(None, "change_trace_settings", changes, model_name)
 
     def log_settings(self) -> LogSettings:
-        return self._ask(LogSettings, "log_settings")
+        return self._call(LogSettings, "log_settings")
 
     def change_log_settings(self, changes: LogChanges) -> None:
-        self._ask(None, "change_log_settings", changes)
+        self._call(None, "change_log_settings", changes)
 
-    def _ask(self, kind: Any, method: str, *arguments: Any) -> Any:
+    def _call(self, kind: Any, method: str, *arguments: Any) -> Any:
         number = next(self._numbers)
-        waiting = self._asked[number] = _Waiting()
-        self._channel.send(Ask(number, method, list(arguments)))
-        assert waiting.done.wait(10), f"no answer to {method}"
-        error = error_from_wire(waiting.told.error)
+        waiting = self._calls[number] = _Waiting()
+        self._channel.send(MethodCall(number, method, list(arguments)))
+        assert waiting.done.wait(10), f"no response to {method}"
+        error = error_from_wire(waiting.result.error)
         if error is not None:
             raise error
-        return msgspec.msgpack.decode(waiting.told.result, type=kind)
+        return msgspec.msgpack.decode(waiting.result.result, type=kind)
 
     def _read(self) -> None:
         while (frame := self._channel.receive(FromEngine)) is not None:
-            if isinstance(frame, Answer):
-                self._answer(frame)
+            if isinstance(frame, Response):
+                self._respond(frame)
             else:
-                waiting = self._asked.pop(frame.id)
-                waiting.told = frame
+                waiting = self._calls.pop(frame.id)
+                waiting.result = frame
                 waiting.done.set()
         for request in list(self._requests.values()):
             request.sink.put(request, InferResponse.failed(request, Unavailable("the engine is gone")))
 
-    def _answer(self, frame: Answer) -> None:
+    def _respond(self, frame: Response) -> None:
         request = self._requests[frame.id]
         if frame.final:
             del self._requests[frame.id]
-            request.answered = True
+            request.finished = True
         request.sink.put(
             request,
             InferResponse(
@@ -163,22 +166,22 @@ class RemoteEngine(Engine):
 
 
 class _Waiting:
-    """A question without an answer yet."""
+    """A call without a result yet."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
-        self.told: Told
+        self.result: MethodResult
 
 
 class _RemoteOwner:
-    """Owns a request here while the model that runs it is elsewhere."""
+    """The local owner of a request whose model runs in another process."""
 
     def __init__(self, engine: RemoteEngine, number: int) -> None:
         self._engine = engine
         self._number = number
 
-    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
-        raise AssertionError("only the other end answers: this is a bug")
+    def respond(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+        raise AssertionError("only the other end responds: this is a bug")
 
     def reschedule(self, request: InferRequest) -> None:
         raise AssertionError("only a backend reschedules: this is a bug")

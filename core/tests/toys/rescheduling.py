@@ -1,4 +1,4 @@
-"""A backend that hands requests back for another turn, and a scheduler that takes them."""
+"""Backends that reschedule requests, and a scheduler that takes them."""
 
 from __future__ import annotations
 
@@ -6,45 +6,48 @@ from collections import Counter
 from weakref import WeakKeyDictionary
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.gather import scatter
 from tritonpy.types import Batch, InferRequest
 
 
-class ThreeTurns(Backend):
-    """Answers a request at its third execution: OUT = IN + the number of executions."""
+class ThreeExecutions(Backend):
+    """Responds at the third execution of a request: OUT = IN + the number of executions."""
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
-        self._turns: WeakKeyDictionary[InferRequest, int] = WeakKeyDictionary()
+        self._executions: WeakKeyDictionary[InferRequest, int] = WeakKeyDictionary()
 
     def execute(self, batch: Batch) -> None:
         (request,) = batch.requests
-        turn = self._turns[request] = self._turns.get(request, 0) + 1
-        if turn < 3:
+        count = self._executions[request] = self._executions.get(request, 0) + 1
+        if count < 3:
             request.reschedule()
         else:
-            batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + turn}))
+            batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + count}))
 
 
-class CountedTurns(Backend):
-    """The same for requests with ids, which it counts by itself: in a process of its own nothing else stays of a request that is handed back."""
+class CountedExecutions(Backend):
+    """The same for requests with ids, which it counts itself.
+
+    In an isolated process no other state of a rescheduled request remains.
+    """
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
-        self._turns: Counter[str] = Counter()
+        self._executions: Counter[str] = Counter()
 
     def execute(self, batch: Batch) -> None:
         (request,) = batch.requests
-        self._turns[request.id] += 1
-        if self._turns[request.id] < 3:
+        self._executions[request.id] += 1
+        if self._executions[request.id] < 3:
             request.reschedule()
         else:
-            batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + self._turns.pop(request.id)}))
+            batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy() + self._executions.pop(request.id)}))
 
 
 class ReschedulesThenFails(Backend):
-    """Hands its first request back and raises; the second execution answers."""
+    """Reschedules its first request and raises; the second execution responds."""
 
     _failed = False
 
@@ -53,12 +56,12 @@ class ReschedulesThenFails(Backend):
         if not self._failed:
             self._failed = True
             request.reschedule()
-            raise ValueError("failed after handing the request back")
+            raise ValueError("failed after rescheduling the request")
         batch.respond(scatter(batch, {"OUT": request.inputs["IN"].numpy()}))
 
 
-class TurnScheduler(DirectScheduler):
-    """First in, first out; who comes back goes to the end."""
+class ReschedulingScheduler(DirectScheduler):
+    """First in, first out; rescheduled requests go to the end."""
 
     def released(self, request: InferRequest, reschedule: bool) -> None:
         if reschedule:

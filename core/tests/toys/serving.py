@@ -1,4 +1,4 @@
-"""A server of toy plugins: real but for the frontends, which it has none of."""
+"""A server with toy plugins and without frontends."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.repository import builtin
 from tritonpy.server import Server, build
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest, InferResponse, Tensor
 
 SILENT = {"http": False, "grpc": False, "metrics": False}
 
 
 class ToyPlugin:
-    """Registers the classes it is made with."""
+    """Registers the classes that it is created with."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ToyPlugin:
 
 
 def toy_plugins(*plugins: object) -> PluginManager:
-    """Return a plugin manager with the core's own plugin and `plugins`, and nothing that is installed."""
+    """Return a plugin manager with the core's plugin and `plugins`, without installed plugins."""
     manager = make_plugin_manager(discover=False)
     manager.register(builtin, "core")
     for number, plugin in enumerate(plugins):
@@ -64,7 +64,7 @@ def serving(
     limiter: RateLimiter | None = None,
     **settings: Any,
 ) -> Iterator[Server]:
-    """Start a server of `repository`; at the end drain and stop it: none of its threads is left."""
+    """Start a server of `repository`; at the end drain and stop it, with all its threads."""
     config = decode_server_config({"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings)
     server = build(config, plugins, limiter)
     with asyncio.Runner() as loop:
@@ -74,7 +74,7 @@ def serving(
                 yield server
             finally:
                 drained = loop.run(server.drain(10))
-            assert drained, "some requests were never answered"
+            assert drained, "some requests were never finished"
         finally:
             loop.run(server.stop())
 
@@ -99,21 +99,24 @@ def config_of(
     """
 
 
-def ask(engine: Engine, witness: Witness, model: str, value: npt.ArrayLike, **fields: Any) -> InferRequest:
-    """Send `value` as INT32 input IN to `model`; `witness` sees the answers."""
-    request = request_of(witness, model, value, **fields)
+def ask(engine: Engine, recorder: RecordingSink, model: str, value: npt.ArrayLike, **fields: Any) -> InferRequest:
+    """Send `value` as INT32 input IN to `model`; `recorder` receives the responses."""
+    request = request_of(recorder, model, value, **fields)
     engine.infer(request)
     return request
 
 
-def request_of(witness: Witness, model: str, value: npt.ArrayLike, **fields: Any) -> InferRequest:
+def request_of(recorder: RecordingSink, model: str, value: npt.ArrayLike, **fields: Any) -> InferRequest:
     """Return a request with `value` as INT32 input IN."""
     array = np.atleast_1d(np.asarray(value, np.int32))
-    return InferRequest(model, {"IN": Tensor.from_numpy("IN", array)}, witness.sink, **fields)
+    return InferRequest(model, {"IN": Tensor.from_numpy("IN", array)}, recorder.sink, **fields)
 
 
 def numbers(responses: list[InferResponse]) -> list[list[int]]:
-    """Return the numbers of OUT of each answer that has data; raises what an answer carries as its error."""
+    """Return the numbers of OUT of each response with data.
+
+    Raise the error of a failed response.
+    """
     found = []
     for response in responses:
         if response.error is not None:

@@ -7,7 +7,7 @@ import pytest
 
 from tritonpy.api.engine import Engine
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 
 from .continuous import MAX_OPEN, Stepper, countdown
 from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
@@ -21,44 +21,44 @@ def counting(repository: ModelRepository, stepper: Stepper) -> Iterator[Engine]:
 
 
 def test_requests_join_between_steps_up_to_max_open(model_repository: ModelRepository) -> None:
-    stepper, witness = Stepper(), Witness()
+    stepper, recorder = Stepper(), RecordingSink()
     with counting(model_repository, stepper) as engine:
-        requests = [ask(engine, witness, "countdown", [3])]
+        requests = [ask(engine, recorder, "countdown", [3])]
         stepper.wait_for([3])
-        requests += [ask(engine, witness, "countdown", [steps]) for steps in (1, 2, 5, 4, 6)]
+        requests += [ask(engine, recorder, "countdown", [steps]) for steps in (1, 2, 5, 4, 6)]
         stepper.allow()
-        stepper.wait_for([2, 1, 2, 5])  # four are open, two wait
+        stepper.wait_for([2, 1, 2, 5])  # four are in flight, two wait
         assert engine.gauges()["countdown", "1"].pending == 2
         stepper.allow()
-        stepper.wait_for([1, 1, 4, 4])  # one is answered, the next one has joined
+        stepper.wait_for([1, 1, 4, 4])  # one is finished, the next one has joined
         stepper.allow(100)
-        answers = witness.wait(*requests)
-    assert [numbers(each) for each in answers] == [[[steps]] for steps in (3, 1, 2, 5, 4, 6)]
+        responses = recorder.wait(*requests)
+    assert [numbers(each) for each in responses] == [[[steps]] for steps in (3, 1, 2, 5, 4, 6)]
     assert max(map(len, stepper.steps)) == MAX_OPEN
-    witness.check(*requests)
+    recorder.check(*requests)
 
 
-def test_an_answer_makes_room_for_a_request_that_waits(model_repository: ModelRepository) -> None:
-    stepper, witness = Stepper(), Witness()
+def test_a_finished_request_admits_a_waiting_one(model_repository: ModelRepository) -> None:
+    stepper, recorder = Stepper(), RecordingSink()
     stepper.allow(1000)
     with counting(model_repository, stepper) as engine:
-        requests = [ask(engine, witness, "countdown", [number % 5 + 1]) for number in range(40)]
-        witness.wait(*requests)
+        requests = [ask(engine, recorder, "countdown", [number % 5 + 1]) for number in range(40)]
+        recorder.wait(*requests)
         assert engine.gauges()["countdown", "1"].pending == 0
-    witness.check(*requests)
+    recorder.check(*requests)
 
 
-def test_a_failing_step_fails_the_requests_that_joined_too(model_repository: ModelRepository) -> None:
-    stepper, witness = Stepper(), Witness()
+def test_a_failing_step_also_fails_the_requests_that_joined(model_repository: ModelRepository) -> None:
+    stepper, recorder = Stepper(), RecordingSink()
     with counting(model_repository, stepper) as engine:
-        requests = [ask(engine, witness, "countdown", [20])]
+        requests = [ask(engine, recorder, "countdown", [20])]
         stepper.wait_for([20])
-        requests += [ask(engine, witness, "countdown", [steps]) for steps in (5, 13)]
+        requests += [ask(engine, recorder, "countdown", [steps]) for steps in (5, 13)]
         stepper.allow(100)
-        first, *joined = witness.wait(*requests)
-        for answers in (first, *joined):
+        first, *joined = recorder.wait(*requests)
+        for responses in (first, *joined):
             with pytest.raises(Exception, match="thirteen steps are too many"):
-                numbers(answers)
-        later = ask(engine, witness, "countdown", [1])
-        assert numbers(*witness.wait(later)) == [[1]]  # the instance lives, and has room
-    witness.check(*requests, later)
+                numbers(responses)
+        later = ask(engine, recorder, "countdown", [1])
+        assert numbers(*recorder.wait(later)) == [[1]]  # the instance still works and is free
+    recorder.check(*requests, later)

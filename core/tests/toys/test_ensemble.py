@@ -9,12 +9,12 @@ import pytest
 from tritonpy.api.engine import Engine
 from tritonpy.errors import Cancelled
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import CallbackSink, InferRequest, InferResponse
 
 from .doubler import Doubler, Gate, gated
 from .ensemble import EnsembleScheduler
-from .rescheduling import TurnScheduler
+from .rescheduling import ReschedulingScheduler
 from .serving import ToyPlugin, ask, config_of, numbers, request_of, serving, toy_plugins
 
 ENSEMBLE = """
@@ -32,56 +32,56 @@ IN_ORDER = "dynamic_batching { preserve_ordering: true }"
 
 @contextmanager
 def ensembles(repository: ModelRepository, gate: Gate | None = None, member: str = IN_ORDER) -> Iterator[Engine]:
-    """Serve two ensembles that each call the same member twice."""
+    """Serve two ensembles, each of which calls the same member twice."""
     repository.add("member", config_of("doubler", batch=4, instances=2, more=member))
     for name in ("first", "second"):
         repository.add(name, ENSEMBLE.replace("MEMBER", "member"))
     backend = Doubler if gate is None else gated(gate)
-    plugin = ToyPlugin({"doubler": backend}, {"dynamic": TurnScheduler, "ensemble": EnsembleScheduler})
+    plugin = ToyPlugin({"doubler": backend}, {"dynamic": ReschedulingScheduler, "ensemble": EnsembleScheduler})
     with serving(repository, toy_plugins(plugin)) as server:
         yield server.engine
 
 
-def test_the_steps_run_one_after_the_other(model_repository: ModelRepository) -> None:
-    witness = Witness()
+def test_the_steps_run_in_sequence(model_repository: ModelRepository) -> None:
+    recorder = RecordingSink()
     with ensembles(model_repository) as engine:
-        requests = [ask(engine, witness, "first", [[number]], id=str(number)) for number in range(10)]
-        answers = witness.wait(*requests)
-    assert [numbers(each) for each in answers] == [[[4 * number]] for number in range(10)]
-    assert [each[0].id for each in answers] == [str(number) for number in range(10)]
-    witness.check(*requests)
+        requests = [ask(engine, recorder, "first", [[number]], id=str(number)) for number in range(10)]
+        responses = recorder.wait(*requests)
+    assert [numbers(each) for each in responses] == [[[4 * number]] for number in range(10)]
+    assert [each[0].id for each in responses] == [str(number) for number in range(10)]
+    recorder.check(*requests)
 
 
 def test_a_failing_step_fails_the_ensemble_with_its_text(model_repository: ModelRepository) -> None:
-    witness = Witness()
+    recorder = RecordingSink()
     with ensembles(model_repository) as engine:
-        request = ask(engine, witness, "first", [[13]])
+        request = ask(engine, recorder, "first", [[13]])
         with pytest.raises(Exception, match="thirteen cannot be doubled"):
-            numbers(*witness.wait(request))
-    witness.check(request)
+            numbers(*recorder.wait(request))
+    recorder.check(request)
 
 
-def test_cancelling_an_ensemble_cancels_the_step_that_waits(model_repository: ModelRepository) -> None:
-    witness, gate = Witness(), Gate()
+def test_cancelling_an_ensemble_cancels_the_waiting_step(model_repository: ModelRepository) -> None:
+    recorder, gate = RecordingSink(), Gate()
     with ensembles(model_repository, gate) as engine:
-        running = [ask(engine, witness, "first", [[1]]) for _ in range(2)]
+        running = [ask(engine, recorder, "first", [[1]]) for _ in range(2)]
         gate.wait_for(2)
-        request = ask(engine, witness, "first", [[2]])
+        request = ask(engine, recorder, "first", [[2]])
         assert engine.gauges()["member", "1"].pending == 1
         request.cancel()
         with pytest.raises(Cancelled):
-            numbers(*witness.wait(request))
+            numbers(*recorder.wait(request))
         assert engine.gauges()["member", "1"].pending == 0
         gate.open()
-        witness.wait(*running)
-    witness.check(request, *running)
+        recorder.wait(*running)
+    recorder.check(request, *running)
 
 
 def test_no_lock_is_held_while_a_member_is_called(model_repository: ModelRepository) -> None:
-    """Two ensembles whose members answer each other's requests must not wait for each other."""
-    witness = Witness()
+    """Two ensembles whose members respond to each other's requests must not wait for each other."""
+    recorder = RecordingSink()
     with ensembles(model_repository) as engine:
-        requests = [request_of(witness, name, [[1]]) for _ in range(150) for name in ("first", "second")]
+        requests = [request_of(recorder, name, [[1]]) for _ in range(150) for name in ("first", "second")]
 
         def send(share: list[InferRequest]) -> None:
             for request in share:
@@ -90,27 +90,27 @@ def test_no_lock_is_held_while_a_member_is_called(model_repository: ModelReposit
         threads = [threading.Thread(target=send, args=(requests[start::4],), daemon=True) for start in range(4)]
         for thread in threads:
             thread.start()
-        answers = witness.wait(*requests)
+        responses = recorder.wait(*requests)
         for thread in threads:
             thread.join()
-    assert all(numbers(each) == [[4]] for each in answers)
-    witness.check(*requests)
+    assert all(numbers(each) == [[4]] for each in responses)
+    recorder.check(*requests)
 
 
-def test_a_sink_may_call_the_model_that_answers_it(model_repository: ModelRepository) -> None:
-    """With `preserve_ordering`, where answers wait for each other, too."""
-    witness = Witness()
+def test_a_sink_may_call_the_model_that_responds_to_it(model_repository: ModelRepository) -> None:
+    """Also with `preserve_ordering`, in which responses wait for each other."""
+    recorder = RecordingSink()
     with ensembles(model_repository) as engine:
-        requests = [request_of(witness, "member", [[number]]) for number in range(6)]
+        requests = [request_of(recorder, "member", [[number]]) for number in range(6)]
 
-        def ask_next(request: InferRequest, response: InferResponse) -> None:
-            witness.sink.put(request, response)
+        def send_next(request: InferRequest, response: InferResponse) -> None:
+            recorder.sink.put(request, response)
             following = requests[requests.index(request) + 1]
             engine.infer(following)
 
         for request in requests[:-1]:
-            request.sink = CallbackSink(ask_next)
+            request.sink = CallbackSink(send_next)
         engine.infer(requests[0])
-        answers = witness.wait(*requests)
-    assert [numbers(each) for each in answers] == [[[2 * number]] for number in range(6)]
-    witness.check(*requests)
+        responses = recorder.wait(*requests)
+    assert [numbers(each) for each in responses] == [[[2 * number]] for number in range(6)]
+    recorder.check(*requests)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 
 from .doubler import Gate, gated
 from .limiter import ResourceLimiter
@@ -28,51 +28,51 @@ def sharing(repository: ModelRepository, gate: Gate, limiter: ResourceLimiter, m
 
 
 def test_two_models_that_share_a_resource_never_execute_at_once(model_repository: ModelRepository) -> None:
-    witness, gate, limiter = Witness(), Gate(), ResourceLimiter({"R": 1})
+    recorder, gate, limiter = RecordingSink(), Gate(), ResourceLimiter({"R": 1})
     with sharing(model_repository, gate, limiter) as server:
-        requests = [ask(server.engine, witness, name, [1]) for name in ("left", "right")]
+        requests = [ask(server.engine, recorder, name, [1]) for name in ("left", "right")]
         gate.wait_for(1)
         limiter.wait_for_queue(1)  # the other model would run if it could
         assert len(gate.arrived) == 1
         gate.open(1)
         gate.wait_for(2)
-        assert requests[0].answered != requests[1].answered
+        assert requests[0].finished != requests[1].finished
         gate.open(1)
-        witness.wait(*requests)
-    witness.check(*requests)
+        recorder.wait(*requests)
+    recorder.check(*requests)
 
 
-def test_models_that_share_a_resource_both_get_all_their_turns(model_repository: ModelRepository) -> None:
-    witness, gate = Witness(), Gate()
+def test_models_that_share_a_resource_both_finish_all_requests(model_repository: ModelRepository) -> None:
+    recorder, gate = RecordingSink(), Gate()
     gate.open()
     with sharing(model_repository, gate, ResourceLimiter({"R": 1})) as server:
-        requests = [ask(server.engine, witness, name, [1]) for _ in range(50) for name in ("left", "right")]
-        witness.wait(*requests)
-    witness.check(*requests)
+        requests = [ask(server.engine, recorder, name, [1]) for _ in range(50) for name in ("left", "right")]
+        recorder.wait(*requests)
+    recorder.check(*requests)
 
 
-def test_who_needs_nothing_is_not_held_up(model_repository: ModelRepository) -> None:
-    witness, gate = Witness(), Gate()
+def test_a_model_without_demands_is_not_delayed(model_repository: ModelRepository) -> None:
+    recorder, gate = RecordingSink(), Gate()
     with sharing(model_repository, gate, ResourceLimiter({"R": 1})) as server:
-        left = ask(server.engine, witness, "left", [1])
+        left = ask(server.engine, recorder, "left", [1])
         gate.wait_for(1)
-        free = ask(server.engine, witness, "free", [1])
+        free = ask(server.engine, recorder, "free", [1])
         gate.wait_for(2)
         gate.open()
-        witness.wait(left, free)
-    witness.check(left, free)
+        recorder.wait(left, free)
+    recorder.check(left, free)
 
 
-def test_a_reloaded_model_keeps_its_place_at_the_limiter(model_repository: ModelRepository) -> None:
-    witness, gate, limiter = Witness(), Gate(), ResourceLimiter({"R": 1})
+def test_a_reloaded_model_is_registered_again(model_repository: ModelRepository) -> None:
+    recorder, gate, limiter = RecordingSink(), Gate(), ResourceLimiter({"R": 1})
     with sharing(model_repository, gate, limiter, "explicit") as server:
-        old = ask(server.engine, witness, "left", [1])
+        old = ask(server.engine, recorder, "left", [1])
         gate.wait_for(1)
         server.engine.load_model("left", '{"backend": "gated", "max_batch_size": 0, ' + TENSORS)
-        new = ask(server.engine, witness, "left", [2])
+        new = ask(server.engine, recorder, "left", [2])
         gate.open()
-        witness.wait(old, new)
-    assert limiter.needs == {}  # every instance that was registered is forgotten at the end
+        recorder.wait(old, new)
+    assert limiter.demands == {}  # all registered instances are unregistered at the end
 
 
 TENSORS = """

@@ -10,7 +10,7 @@ from tritonpy.api.engine import Engine
 from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy.server import Server
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 
 from .decoupled import Repeat
 from .doubler import Doubler, Gate, gated
@@ -38,7 +38,7 @@ def gate() -> Gate:
 def engine(
     request: pytest.FixtureRequest, model_repository: ModelRepository, tmp_path: Path, gate: Gate
 ) -> Iterator[Engine]:
-    """The same server, asked directly and through a socket: every test must hold for both."""
+    """The same server, called directly and through a socket; every test must hold for both."""
     model_repository.add("double", config_of("doubler", more='metric_tags { key: "team" value: "toys" }'))
     model_repository.add("many", config_of("repeat", more="model_transaction_policy { decoupled: true }"))
     model_repository.add("gated", config_of("gated"))
@@ -50,41 +50,41 @@ def engine(
         yield engine
 
 
-def test_requests_are_answered(engine: Engine) -> None:
-    witness = Witness()
-    requests = [ask(engine, witness, "double", [number], id=f"r{number}") for number in range(10)]
-    answers = witness.wait(*requests)
-    assert [numbers(each) for each in answers] == [[[2 * number]] for number in range(10)]
-    assert [(each[0].id, each[0].model_version) for each in answers] == [(f"r{number}", 1) for number in range(10)]
-    witness.check(*requests)
+def test_requests_get_their_responses(engine: Engine) -> None:
+    recorder = RecordingSink()
+    requests = [ask(engine, recorder, "double", [number], id=f"r{number}") for number in range(10)]
+    responses = recorder.wait(*requests)
+    assert [numbers(each) for each in responses] == [[[2 * number]] for number in range(10)]
+    assert [(each[0].id, each[0].model_version) for each in responses] == [(f"r{number}", 1) for number in range(10)]
+    recorder.check(*requests)
 
 
-def test_decoupled_answers_keep_their_order(engine: Engine) -> None:
-    witness = Witness()
-    request = ask(engine, witness, "many", [50], accepts_decoupled=True)
-    assert numbers(*witness.wait(request)) == [[number] for number in range(50)]
+def test_decoupled_responses_keep_their_order(engine: Engine) -> None:
+    recorder = RecordingSink()
+    request = ask(engine, recorder, "many", [50], accepts_decoupled=True)
+    assert numbers(*recorder.wait(request)) == [[number] for number in range(50)]
 
 
 def test_errors_keep_their_code_and_text(engine: Engine) -> None:
-    witness = Witness()
-    request = ask(engine, witness, "double", [13])
+    recorder = RecordingSink()
+    request = ask(engine, recorder, "double", [13])
     with pytest.raises(TritonError, match="thirteen cannot be doubled"):
-        numbers(*witness.wait(request))
-    with pytest.raises(InvalidArgument, match="Request for unknown model: 'nobody' is not found"):
-        engine.model_config("nobody")
+        numbers(*recorder.wait(request))
+    with pytest.raises(InvalidArgument, match="Request for unknown model: 'unknown' is not found"):
+        engine.model_config("unknown")
 
 
 def test_a_waiting_request_is_cancelled(engine: Engine, gate: Gate) -> None:
-    witness = Witness()
-    running = ask(engine, witness, "gated", [1])
+    recorder = RecordingSink()
+    running = ask(engine, recorder, "gated", [1])
     gate.wait_for(1)
-    waiting = ask(engine, witness, "gated", [2])
+    waiting = ask(engine, recorder, "gated", [2])
     waiting.cancel()
     with pytest.raises(TritonError, match="cancelled"):
-        numbers(*witness.wait(waiting))
+        numbers(*recorder.wait(waiting))
     gate.open()
-    assert numbers(*witness.wait(running)) == [[2]]
-    witness.check(running, waiting)
+    assert numbers(*recorder.wait(running)) == [[2]]
+    recorder.check(running, waiting)
 
 
 def test_metadata_configuration_and_index(engine: Engine) -> None:
@@ -101,8 +101,8 @@ def test_metadata_configuration_and_index(engine: Engine) -> None:
 
 
 def test_statistics_and_gauges(engine: Engine) -> None:
-    witness = Witness()
-    witness.wait(ask(engine, witness, "double", [1]), ask(engine, witness, "double", [13]))
+    recorder = RecordingSink()
+    recorder.wait(ask(engine, recorder, "double", [1]), ask(engine, recorder, "double", [13]))
     (statistics,) = engine.statistics("double")
     assert (statistics.inference_stats.success.count, statistics.inference_stats.fail.count) == (1, 1)
     assert engine.gauges()["double", "1"].failures["BACKEND"] == 1

@@ -8,7 +8,7 @@ import pytest
 from tritonpy.api.engine import Engine
 from tritonpy.errors import InvalidArgument, Unavailable
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 
 from .doubler import Doubler
 from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
@@ -20,7 +20,7 @@ def run(inputs, call):
         import os
         os._exit(3)
     if inputs["IN"][0] == 404:
-        return call("nobody", {"IN": inputs["IN"]})
+        return call("unknown", {"IN": inputs["IN"]})
     once = call("double", {"IN": inputs["IN"]})["OUT"]
     return {"OUT": call("double", {"IN": once})["OUT"] + 1}
 """
@@ -35,31 +35,31 @@ def working(repository: ModelRepository) -> Iterator[Engine]:
 
 
 def test_a_model_in_a_worker_process_calls_another_model(model_repository: ModelRepository) -> None:
-    witness = Witness()
+    recorder = RecordingSink()
     with working(model_repository) as engine:
-        requests = [ask(engine, witness, "worker", [number]) for number in range(10)]
-        answers = witness.wait(*requests)
-    assert [numbers(each) for each in answers] == [[[4 * number + 1]] for number in range(10)]
-    witness.check(*requests)
+        requests = [ask(engine, recorder, "worker", [number]) for number in range(10)]
+        responses = recorder.wait(*requests)
+    assert [numbers(each) for each in responses] == [[[4 * number + 1]] for number in range(10)]
+    recorder.check(*requests)
 
 
-def test_what_a_called_model_raises_reaches_the_caller(model_repository: ModelRepository) -> None:
-    witness = Witness()
+def test_the_error_of_a_called_model_reaches_the_caller(model_repository: ModelRepository) -> None:
+    recorder = RecordingSink()
     with working(model_repository) as engine:
-        failed, missing = ask(engine, witness, "worker", [13]), ask(engine, witness, "worker", [404])
+        failed, missing = ask(engine, recorder, "worker", [13]), ask(engine, recorder, "worker", [404])
         with pytest.raises(Exception, match="thirteen cannot be doubled"):
-            numbers(*witness.wait(failed))
-        with pytest.raises(InvalidArgument, match="Request for unknown model: 'nobody' is not found"):
-            numbers(*witness.wait(missing))
-    witness.check(failed, missing)
+            numbers(*recorder.wait(failed))
+        with pytest.raises(InvalidArgument, match="Request for unknown model: 'unknown' is not found"):
+            numbers(*recorder.wait(missing))
+    recorder.check(failed, missing)
 
 
 def test_a_dead_worker_fails_its_own_requests_only(model_repository: ModelRepository) -> None:
-    witness = Witness()
+    recorder = RecordingSink()
     with working(model_repository) as engine:
-        killed = [ask(engine, witness, "worker", [number]) for number in (66, 1, 2)]
-        for answers in witness.wait(*killed):
+        killed = [ask(engine, recorder, "worker", [number]) for number in (66, 1, 2)]
+        for responses in recorder.wait(*killed):
             with pytest.raises(Unavailable, match="the worker process of model 'worker' ended"):
-                numbers(answers)
-        assert numbers(*witness.wait(ask(engine, witness, "double", [4]))) == [[8]]
-    witness.check(*killed)
+                numbers(responses)
+        assert numbers(*recorder.wait(ask(engine, recorder, "double", [4]))) == [[8]]
+    recorder.check(*killed)

@@ -15,7 +15,7 @@ from tritonpy.testing import (
 
 from .isolated import isolating
 from .serving import ToyPlugin
-from .wrong import DEEDS, Wrong
+from .wrong import CASES, Wrong
 
 CONFIG = """
 backend: "wrong"
@@ -42,10 +42,10 @@ EXPECTED = {
     "fp64": "model '%s' returned output 'OUT' as FP64, its configuration says FP32",
     "KeyError": "KeyError: 'XX'",
     "RuntimeError": "RuntimeError: it is broken",
-    "execute returns": "execute() of the backend returned a value of type 'list', expected None: requests are "
-    "answered by batch.respond()",
-    "responds None": f"the backend answered with a value of type 'NoneType', {RESPONSES}",
-    "responds too little": f"the backend answered with 0 responses, {RESPONSES}",
+    "execute returns": "execute() of the backend returned a value of type 'list', expected None: send "
+    "responses with batch.respond()",
+    "responds None": f"the backend responded with a value of type 'NoneType', {RESPONSES}",
+    "responds too little": f"the backend sent 0 responses, {RESPONSES}",
 }
 
 
@@ -58,9 +58,9 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcessClient
         yield InProcessClient(server)
 
 
-def outcome(client: InProcessClient, model: str, deed: str, *outputs: str) -> str:
-    """Return the text of the error, an empty one if there is none."""
-    tensor = InferInput("IN", [1, 1], "FP32").set_data_from_numpy(np.full((1, 1), DEEDS.index(deed), np.float32))
+def outcome(client: InProcessClient, model: str, case: str, *outputs: str) -> str:
+    """Return the text of the error, or an empty text."""
+    tensor = InferInput("IN", [1, 1], "FP32").set_data_from_numpy(np.full((1, 1), CASES.index(case), np.float32))
     try:
         client.infer(model, [tensor], outputs=[InferRequestedOutput(name) for name in outputs] or None)
     except InferenceServerException as error:
@@ -68,11 +68,11 @@ def outcome(client: InProcessClient, model: str, deed: str, *outputs: str) -> st
     return ""
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("model", ["thread", "process"])
-def test_the_error_says_what_was_returned_and_what_was_expected(client: InProcessClient, model: str, deed: str) -> None:
-    expected = EXPECTED[deed].replace("%s", model)
-    found = outcome(client, model, deed)
+def test_the_error_names_the_returned_and_the_expected_value(client: InProcessClient, model: str, case: str) -> None:
+    expected = EXPECTED[case].replace("%s", model)
+    found = outcome(client, model, case)
     assert found.startswith(expected)
     assert bool(found) == bool(expected)
 

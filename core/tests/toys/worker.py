@@ -1,4 +1,4 @@
-"""A backend that runs the user's function in a worker process, from where it may call other models of the server."""
+"""A backend that runs the user's function in a worker process, which may call other models."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from tritonpy.errors import TritonError, Unavailable
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse
 
 from .frames import Channel, error_from_wire, error_to_wire, from_wire, to_wire
-from .worker_frames import Answer, Call, CallAnswer, Execute, ToServer
+from .worker_frames import Call, CallResponse, Execute, Response, ToServer
 
 
 class InWorker(Backend):
-    """`1/model.py` defines `run(inputs, call)`. `execute` only sends; a thread reads answers and calls."""
+    """Runs `run(inputs, call)` of `1/model.py`; a thread reads responses and calls."""
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
         self._numbers = itertools.count()
         self._open: dict[int, InferRequest] = {}
         self._alive = True
-        self._guard = threading.Lock()
-        self._sink = CallbackSink(self._called_model_answered)
+        self._lock = threading.Lock()
+        self._sink = CallbackSink(self._on_call_response)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -43,7 +43,7 @@ class InWorker(Backend):
         batch.stamp()
         for request in batch.requests:
             number = next(self._numbers)
-            with self._guard:
+            with self._lock:
                 alive = self._alive
                 self._open[number] = request
             sent = alive and self._channel.send(Execute(number, to_wire(request.inputs.values())))
@@ -60,11 +60,11 @@ class InWorker(Backend):
             if isinstance(frame, Call):
                 self._call(frame)
             else:
-                self._answer(frame)
+                self._respond(frame)
         self._fail_open()
 
-    def _answer(self, frame: Answer) -> None:
-        with self._guard:
+    def _respond(self, frame: Response) -> None:
+        with self._lock:
             request = self._open.pop(frame.id)
         error = error_from_wire(frame.error)
         if error is not None:
@@ -74,19 +74,19 @@ class InWorker(Backend):
         request.respond(InferResponse(outputs, self.model.name, self.model.version, request.id))
 
     def _call(self, frame: Call) -> None:
-        with self._guard:
+        with self._lock:
             parent = self._open[frame.execution]
         child = InferRequest(frame.model, from_wire(frame.inputs), self._sink, parent=parent, tag=frame.id)
         try:
             self.model.engine.infer(child)
         except TritonError as error:
-            self._called_model_answered(child, InferResponse.failed(child, error))
+            self._on_call_response(child, InferResponse.failed(child, error))
 
-    def _called_model_answered(self, child: InferRequest, response: InferResponse) -> None:
-        self._channel.send(CallAnswer(child.tag, to_wire(response.outputs), error_to_wire(response.error)))
+    def _on_call_response(self, child: InferRequest, response: InferResponse) -> None:
+        self._channel.send(CallResponse(child.tag, to_wire(response.outputs), error_to_wire(response.error)))
 
     def _fail_open(self) -> None:
-        with self._guard:
+        with self._lock:
             self._alive = False
             requests = list(self._open.values())
             self._open.clear()

@@ -14,8 +14,8 @@ class Execute(msgspec.Struct, tag=True):
     inputs: list[WireTensor]
 
 
-class Answer(msgspec.Struct, tag=True):
-    """Worker to server: what the function returned."""
+class Response(msgspec.Struct, tag=True):
+    """Worker to server: the result of the function."""
 
     id: int
     outputs: list[WireTensor]
@@ -23,7 +23,7 @@ class Answer(msgspec.Struct, tag=True):
 
 
 class Call(msgspec.Struct, tag=True):
-    """Worker to server: the function that runs for request `execution` calls a model."""
+    """Worker to server: the function running for request `execution` calls a model."""
 
     id: int
     execution: int
@@ -31,13 +31,13 @@ class Call(msgspec.Struct, tag=True):
     inputs: list[WireTensor]
 
 
-class CallAnswer(msgspec.Struct, tag=True):
-    """Server to worker: what the called model answered."""
+class CallResponse(msgspec.Struct, tag=True):
+    """Server to worker: the response of the called model."""
 
     id: int
     outputs: list[WireTensor]
     error: WireError | None = None
 
 
-ToServer = Answer | Call
-ToWorker = Execute | CallAnswer
+ToServer = Response | Call
+ToWorker = Execute | CallResponse

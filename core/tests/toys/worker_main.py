@@ -1,4 +1,4 @@
-"""The worker process: runs a user's function, which may call other models of the server."""
+"""The worker process: it runs a user's function, which may call other models of the server."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tritonpy.errors import Internal, TritonError
 from tritonpy.types import Tensor
 
 from .frames import Channel, error_from_wire, error_to_wire, from_wire, to_wire
-from .worker_frames import Answer, Call, CallAnswer, Execute, ToWorker
+from .worker_frames import Call, CallResponse, Execute, Response, ToWorker
 
 Arrays = Mapping[str, Any]
 
 
 class Worker:
-    """Executes one request at a time; what arrives while a call waits for its answer is kept for later."""
+    """Executes one request at a time; requests that arrive during a call are queued."""
 
     def __init__(self, channel: Channel, path: str) -> None:
         self._channel = channel
@@ -31,16 +31,16 @@ class Worker:
     def run(self) -> None:
         """Serve until the other end closes."""
         while (frame := self._next()) is not None:
-            self._channel.send(self._answer(frame))
+            self._channel.send(self._respond(frame))
 
     def _next(self) -> Execute | None:
         if self._backlog:
             return self._backlog.popleft()
         frame = self._channel.receive(ToWorker)
-        assert not isinstance(frame, CallAnswer), "an answer to nobody's call: this is a bug"
+        assert not isinstance(frame, CallResponse), "a response without a call: this is a bug"
         return frame
 
-    def _answer(self, frame: Execute) -> Answer:
+    def _respond(self, frame: Execute) -> Response:
         def call(model: str, inputs: Arrays) -> Arrays:
             return self._call(frame.id, model, inputs)
 
@@ -48,10 +48,10 @@ class Worker:
         try:
             outputs = self._function(inputs, call)
         except TritonError as error:
-            return Answer(frame.id, [], error_to_wire(error))
+            return Response(frame.id, [], error_to_wire(error))
         except Exception as error:
-            return Answer(frame.id, [], error_to_wire(Internal(str(error))))
-        return Answer(frame.id, to_wire(Tensor.from_numpy(name, array) for name, array in outputs.items()))
+            return Response(frame.id, [], error_to_wire(Internal(str(error))))
+        return Response(frame.id, to_wire(Tensor.from_numpy(name, array) for name, array in outputs.items()))
 
     def _call(self, execution: int, model: str, inputs: Arrays) -> Arrays:
         number = next(self._numbers)

@@ -1,4 +1,4 @@
-"""A backend that answers with what is no answer."""
+"""A backend that returns invalid values."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ RETURNED: dict[str, Any] = {
     "text": {"OUT": "text", "MORE": GOOD},
     "fp64": {"OUT": [[1.0]], "MORE": GOOD},
 }
-DEEDS = (*RETURNED, "KeyError", "RuntimeError", "execute returns", "responds None", "responds too little")
+CASES = (*RETURNED, "KeyError", "RuntimeError", "execute returns", "responds None", "responds too little")
 
 
 class Wrong(Backend):
-    """IN is the number of one of `DEEDS`."""
+    """IN is the index of one of `CASES`."""
 
     def execute(self, batch: Batch) -> None:
-        deed = DEEDS[int(batch.requests[0].inputs["IN"].numpy()[0, 0])]
-        if deed == "execute returns":
+        case = CASES[int(batch.requests[0].inputs["IN"].numpy()[0, 0])]
+        if case == "execute returns":
             return [GOOD]  # type: ignore[return-value]
-        if deed == "responds None":
+        if case == "responds None":
             batch.respond(None)  # type: ignore[arg-type]
-        elif deed == "responds too little":
+        elif case == "responds too little":
             batch.respond([])
         else:
             super().execute(batch)
         return None
 
     def infer(self, inputs: Any) -> Any:
-        deed = DEEDS[int(inputs["IN"][0, 0])]
-        if deed == "KeyError":
+        case = CASES[int(inputs["IN"][0, 0])]
+        if case == "KeyError":
             return RETURNED["XX"]
-        if deed == "RuntimeError":
+        if case == "RuntimeError":
             raise RuntimeError("it is broken")
-        return RETURNED[deed]
+        return RETURNED[case]

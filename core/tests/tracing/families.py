@@ -1,22 +1,22 @@
-"""Traces made by hand."""
+"""Traces created by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tritonpy.testing import Witness
+from tritonpy.testing import RecordingSink
 from tritonpy.tracing.rule import TraceRule
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor, TraceFamily, TraceLevel
 
 BOTH = TraceLevel.TIMESTAMPS | TraceLevel.TENSORS
 
 
-def rule(level=BOTH, rate=1, count=-1, log_frequency=0, lack=""):
-    return TraceRule(level, rate, count, log_frequency, lack)
+def rule(level=BOTH, rate=1, count=-1, log_frequency=0, missing_setting=""):
+    return TraceRule(level, rate, count, log_frequency, missing_setting)
 
 
-def family(level=BOTH, chosen_by=None, ended=lambda _: None, begun=lambda _: None):
-    return TraceFamily(level, chosen_by or rule(level), None, begun, ended)
+def family(level=BOTH, chosen_by=None, ended=lambda _: None, started=lambda _: None):
+    return TraceFamily(level, chosen_by or rule(level), None, started, ended)
 
 
 def tensor(name="IN", values=(1.5, 2.0), dtype=np.float32):
@@ -25,7 +25,7 @@ def tensor(name="IN", values=(1.5, 2.0), dtype=np.float32):
 
 def request(trace=None, *tensors, request_id="", executed=True):
     inputs = {each.name: each for each in tensors or (tensor(),)}
-    made = InferRequest("m", inputs, Witness().sink, id=request_id, trace=trace, received_ns=10, queued_ns=20)
+    made = InferRequest("m", inputs, RecordingSink().sink, id=request_id, trace=trace, received_ns=10, queued_ns=20)
     if executed:
         made.batch = Batch([made], start_ns=30, input_end_ns=40, infer_end_ns=50)
     return made
@@ -36,15 +36,15 @@ def answer(*tensors, **fields):
 
 
 def ended_family(level=BOTH, chosen_by=None, request_id=""):
-    """A request that a model answered, with one that the model made for it."""
+    """Return the family of a finished request with one call by the model."""
     made = family(level, chosen_by)
     root = made.trace()
-    asked = request(root, request_id=request_id)
-    root.begin("m", 1, asked)
+    outer = request(root, request_id=request_id)
+    root.begin("m", 1, outer)
     child = root.spawn()
     called = request(child)
     child.begin("called", 2, called)
-    child.answered(called, answer(), 55)
-    root.answered(asked, answer(tensor("OUT", (3,), np.int32)), 60)
+    child.responded(called, answer(), 55)
+    root.responded(outer, answer(tensor("OUT", (3,), np.int32)), 60)
     root.end()
     return made

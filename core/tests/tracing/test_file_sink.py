@@ -30,7 +30,7 @@ def sink(tmp_path):
 
 
 def written(folder):
-    """How many families each file tells of."""
+    """Return the number of families in each file."""
     return {
         path.name: sum("request_id" in record for record in json.loads(path.read_text()))
         for path in sorted(folder.iterdir())
@@ -50,14 +50,14 @@ def test_without_a_frequency_everything_is_written_at_the_end(sink, tmp_path):
     assert written(tmp_path) == {"t": 3}
 
 
-def test_with_a_frequency_so_many_make_a_file_and_the_rest_the_last(sink, tmp_path):
+def test_a_frequency_sets_the_traces_per_file(sink, tmp_path):
     take(sink, rule(log_frequency=2), 5)
     assert written(tmp_path) == {"t.0": 2, "t.1": 2}
     sink.close()
     assert written(tmp_path) == {"t.0": 2, "t.1": 2, "t.2": 1}
 
 
-def test_as_many_as_were_asked_for_make_a_file(sink, tmp_path):
+def test_the_requested_count_completes_a_file(sink, tmp_path):
     made = rule(rate=2, count=2)
     assert [made.sample(continues=False) for _ in range(6)].count(True) == 2
     take(sink, made, 1)
@@ -68,7 +68,7 @@ def test_as_many_as_were_asked_for_make_a_file(sink, tmp_path):
     assert written(tmp_path) == {"t.0": 2}
 
 
-def test_a_rule_that_is_over_leaves_its_traces_in_a_file(sink, tmp_path):
+def test_traces_of_a_replaced_rule_are_written(sink, tmp_path):
     old, new = rule(), rule()
     take(sink, old, 2)
     sink.settled(old)
@@ -79,8 +79,8 @@ def test_a_rule_that_is_over_leaves_its_traces_in_a_file(sink, tmp_path):
     assert written(tmp_path) == {"t": 3}
 
 
-def test_traces_that_pile_up_are_written_before_the_end(sink, tmp_path, monkeypatch):
-    monkeypatch.setattr("tritonpy.tracing.file_sink._MOST_KEPT", 1000)
+def test_many_pending_traces_are_written_early(sink, tmp_path, monkeypatch):
+    monkeypatch.setattr("tritonpy.tracing.file_sink._MAX_PENDING", 1000)
     made = rule()
     take(sink, made, 10)
     assert (tmp_path / "t").stat().st_size > 1000
@@ -88,5 +88,5 @@ def test_traces_that_pile_up_are_written_before_the_end(sink, tmp_path, monkeypa
     assert written(tmp_path) == {"t": 10}
 
 
-def test_without_a_file_it_says_what_is_missing():
+def test_without_a_file_the_missing_setting_is_named():
     assert FileSink(FileOptions()).missing() == "trace file name is not given"

@@ -15,7 +15,7 @@ def decoded(made):
     return json.loads(b"[%b]" % records(made))
 
 
-def test_each_trace_is_a_group_of_records_that_begins_with_who_it_is():
+def test_each_trace_starts_with_its_identity_record():
     made = ended_family(TraceLevel.TIMESTAMPS, request_id="an id")
     root, child = made.traces
     found = decoded(made)
@@ -26,7 +26,7 @@ def test_each_trace_is_a_group_of_records_that_begins_with_who_it_is():
     assert order == sorted(order)
 
 
-def test_what_a_frontend_noted_before_stands_before():
+def test_earlier_time_stamps_of_frontends_come_first():
     made = family(TraceLevel.TIMESTAMPS)
     made.trace().stamp("HTTP_RECV_START", 7)
     assert decoded(made) == [{"id": made.traces[0].id, "timestamps": [{"name": "HTTP_RECV_START", "ns": 7}]}]

@@ -9,17 +9,17 @@ import pytest
 from tritonpy import Frontend, TraceChanges, hookimpl
 from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy.logs import LogChanges
-from tritonpy.testing import Witness
+from tritonpy.testing import RecordingSink
 
-from ..repository.teller import Book, teller, write
+from ..repository.version_backend import EventLog, version_reporter, write
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
 
 
 class Keeping(Frontend):
-    """Keeps what a frontend is given."""
+    """A frontend that stores its context."""
 
     async def start(self, engine):
-        """Listen to nobody."""
+        """Listen on no port."""
 
 
 class Keepers:
@@ -32,15 +32,15 @@ class Keepers:
 def served(model_repository, tmp_path):
     write(model_repository, "m")
     trace = {"level": ["TIMESTAMPS"], "rate": 1, "modes": {"triton": {"file": str(tmp_path / "traces")}}}
-    plugins = toy_plugins(ToyPlugin({"teller": teller(Book())}), Keepers())
+    plugins = toy_plugins(ToyPlugin({"version_reporter": version_reporter(EventLog())}), Keepers())
     return serving(model_repository, plugins, frontends={"keeping": True}, trace=trace)
 
 
-def traced(server, witness, model="m", version=-1):
+def traced(server, recorder, model="m", version=-1):
     trace = server.frontends["keeping"].context.tracer.sample(model, {})
     try:
-        request = ask(server.engine, witness, model, [0], trace=trace, model_version=version)
-        (answers,) = witness.wait(request)
+        request = ask(server.engine, recorder, model, [0], trace=trace, model_version=version)
+        (answers,) = recorder.wait(request)
         return numbers(answers)
     finally:
         if trace is not None:
@@ -50,7 +50,7 @@ def traced(server, witness, model="m", version=-1):
 def test_traces_are_whole_when_the_server_has_ended(served, tmp_path):
     with served as server:
         for _ in range(3):
-            traced(server, Witness())
+            traced(server, RecordingSink())
     records = json.loads((tmp_path / "traces").read_text())
     names = [stamp["name"] for record in records for stamp in record.get("timestamps", ())]
     assert names == 3 * [
@@ -60,21 +60,21 @@ def test_traces_are_whole_when_the_server_has_ended(served, tmp_path):
     assert [record["model_version"] for record in records if "model_name" in record] == [1, 1, 1]
 
 
-def test_a_request_that_no_model_takes_leaves_a_trace_without_one(served, tmp_path):
+def test_a_refused_request_has_a_trace_without_a_model(served, tmp_path):
     with served as server, pytest.raises(TritonError):
-        traced(server, Witness(), version=7)
+        traced(server, RecordingSink(), version=7)
     assert json.loads((tmp_path / "traces").read_text() or "[]") in ([], None)
 
 
-def test_settings_of_a_model_that_does_not_serve_are_refused(served):
+def test_settings_of_a_model_that_is_not_ready_are_refused(served):
     with served as server:
         for change in (
-            lambda: server.engine.trace_settings("nobody"),
-            lambda: server.engine.change_trace_settings(TraceChanges(), "nobody"),
+            lambda: server.engine.trace_settings("unknown"),
+            lambda: server.engine.change_trace_settings(TraceChanges(), "unknown"),
         ):
             with pytest.raises(InvalidArgument) as refused:
                 change()
-            assert refused.value.message == "Request for unknown model : nobody"
+            assert refused.value.message == "Request for unknown model : unknown"
         server.engine.change_trace_settings(TraceChanges(level=[]), "m")
         assert server.frontends["keeping"].context.tracer.sample("m", {}) is None
         assert server.engine.trace_settings("m").level == []

@@ -17,11 +17,11 @@ class ToyOptions(Options, frozen=True):
 class ToySink(TraceSink):
     Options = ToyOptions
 
-    def shown(self):
+    def public_options(self):
         return {"colour": self.options.colour}
 
     def take(self, family):
-        """Keep nothing."""
+        """Ignore the family."""
 
 
 class ToyPlugin:
@@ -53,12 +53,12 @@ def test_options_of_the_mode_are_decoded(tmp_path):
     assert tracing.active
 
 
-def test_off_beats_other_levels(tmp_path):
+def test_off_overrides_other_levels(tmp_path):
     modes = {"triton": {"file": str(tmp_path / "t")}}
     assert not make_tracing(TraceConfig(level=["TENSORS", "OFF"], modes=modes), make_plugin_manager()).active
 
 
-def test_a_plugin_brings_a_mode(plugins):
+def test_a_plugin_provides_a_mode(plugins):
     config = TraceConfig(mode="toy", level=["TIMESTAMPS"], modes={"toy": {"colour": "blue"}, "other": {"x": 1}})
     tracing = make_tracing(config, plugins)
     assert tracing.settings().options == {"colour": "blue"}
@@ -72,11 +72,11 @@ def test_a_plugin_brings_a_mode(plugins):
         (TraceConfig(mode="nobody"), PluginError, "nobody"),
     ],
 )
-def test_what_is_wrong_is_named(plugins, config, error, text):
+def test_invalid_settings_are_named(plugins, config, error, text):
     with pytest.raises(error, match=text):
         make_tracing(config, plugins)
 
 
-def test_a_mode_that_is_not_installed_says_what_to_install(plugins):
+def test_a_mode_that_is_not_installed_names_its_package(plugins):
     with pytest.raises(PluginError, match="tritonpy-trace-otel"):
         make_tracing(TraceConfig(mode="opentelemetry"), plugins)

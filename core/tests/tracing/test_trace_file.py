@@ -16,7 +16,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def small_disk():
-    """Files cannot grow beyond the size that the test sets."""
+    """Limit the size of files to the size that the test sets."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
@@ -28,7 +28,7 @@ def read(path):
     return json.loads(path.read_text())
 
 
-def test_numbered_files_are_whole(path):
+def test_numbered_files_are_complete(path):
     file = TraceFile(path)
     file.write_next([b"1", b"2"])
     file.write_next([b"3"])
@@ -38,7 +38,7 @@ def test_numbered_files_are_whole(path):
     assert not path.exists()
 
 
-def test_what_is_appended_is_whole_after_the_end(path):
+def test_appended_traces_are_complete_after_close(path):
     path.write_text("from another run")
     file = TraceFile(path)
     file.append([b"1"])
@@ -58,7 +58,7 @@ def test_a_folder_that_is_not_there_is_logged_once(path, caplog):
     assert record.getMessage().endswith("No such file or directory")
 
 
-def test_a_disk_that_was_full_for_a_while_costs_what_came_meanwhile(path, caplog, small_disk):
+def test_a_full_disk_loses_only_the_traces_of_that_time(path, caplog, small_disk):
     file = TraceFile(path)
     file.append([b'"first"'])
     small_disk(12)

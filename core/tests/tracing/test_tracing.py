@@ -12,26 +12,26 @@ from tritonpy.tracing.tracing import Tracing
 from .families import answer, request
 
 
-class Noting(TraceSink):
-    """Keeps what it is told."""
+class RecordingTraceSink(TraceSink):
+    """A sink that records families and replaced rules."""
 
     def __init__(self):
         super().__init__(None)
-        self.told = []
+        self.calls = []
         self.taken = threading.Semaphore(0)
 
     def take(self, family):
-        self.told.append(("take", family))
+        self.calls.append(("take", family))
         self.taken.release()
 
     def settled(self, rule):
-        self.told.append(("settled", rule))
+        self.calls.append(("settled", rule))
 
     def close(self):
-        self.told.append(("close", threading.current_thread()))
+        self.calls.append(("close", threading.current_thread()))
 
 
-class Continuing(Noting):
+class Continuing(RecordingTraceSink):
     headers = ("caller",)
     takes_tensors = False
 
@@ -58,24 +58,24 @@ def tracing(sink, level=("TIMESTAMPS",), rate=1, count=-1, frequency=0):
 
 
 def kinds(sink):
-    return [kind for kind, _ in sink.told]
+    return [kind for kind, _ in sink.calls]
 
 
-def test_a_chosen_request_s_traces_reach_the_sink_together():
-    sink = Noting()
+def test_traces_of_a_sampled_request_reach_the_sink_together():
+    sink = RecordingTraceSink()
     tracer = tracing(sink)
     root = tracer.sample("m", {})
     child = root.spawn()
     child.end()
     root.end()
     tracer.close()
-    assert sink.told[0] == ("take", root.family)
+    assert sink.calls[0] == ("take", root.family)
     assert root.family.traces == [root, child]
     assert kinds(sink) == ["take", "close"]
 
 
 def test_it_is_active_as_long_as_something_may_be_traced():
-    tracer = tracing(Noting(), level=())
+    tracer = tracing(RecordingTraceSink(), level=())
     assert not tracer.active
     assert tracer.sample("m", {}) is None
     tracer.change(TraceChanges(level=["TENSORS"]), "m")
@@ -87,8 +87,8 @@ def test_it_is_active_as_long_as_something_may_be_traced():
     tracer.close()
 
 
-def test_settings_tell_what_is_still_to_come():
-    tracer = tracing(Noting(), count=2)
+def test_settings_have_the_remaining_count():
+    tracer = tracing(RecordingTraceSink(), count=2)
     tracer.sample("m", {})
     assert tracer.settings() == TraceSettings(["TIMESTAMPS"], 1, 1, 0, "f", "triton", {})
     tracer.change(TraceChanges(rate=9), "m")
@@ -97,21 +97,21 @@ def test_settings_tell_what_is_still_to_come():
 
 
 def test_a_replaced_rule_is_settled_after_its_last_trace():
-    sink = Noting()
+    sink = RecordingTraceSink()
     tracer = tracing(sink)
     root = tracer.sample("m", {})
     tracer.change(TraceChanges(rate=5))
     tracer.change(TraceChanges(rate=6))
     root.end()
     tracer.close()
-    first, (kind, settled) = sink.told[0], sink.told[2]
+    first, (kind, settled) = sink.calls[0], sink.calls[2]
     assert first[0] == "settled"
     assert first[1].rate == 5
     assert (kind, settled) == ("settled", root.family.rule)
 
 
-def test_a_refused_change_for_one_model_holds_for_the_others():
-    tracer = tracing(Noting(), level=())
+def test_a_change_refused_for_one_model_applies_to_the_others():
+    tracer = tracing(RecordingTraceSink(), level=())
     tracer.change(TraceChanges(rate=0), "m")
     with pytest.raises(InvalidArgument):
         tracer.change(TraceChanges(level=["TIMESTAMPS"]))
@@ -119,7 +119,7 @@ def test_a_refused_change_for_one_model_holds_for_the_others():
     assert tracer.settings().level == ["TIMESTAMPS"]
 
 
-def test_a_client_s_trace_is_continued_whatever_the_rate():
+def test_a_client_s_trace_is_continued_for_any_rate():
     tracer = tracing(Continuing(), rate=0)
     assert tracer.active
     assert tracer.sample("m", {}) is None
@@ -130,15 +130,15 @@ def test_a_sink_without_tensors_gets_none(caplog):
     sink = Continuing()
     tracer = tracing(sink, level=("TIMESTAMPS", "TENSORS"))
     trace = tracer.sample("m", {})
-    asked = request(trace)
-    trace.begin("m", 1, asked)
-    trace.answered(asked, answer(), 60)
+    called = request(trace)
+    trace.begin("m", 1, called)
+    trace.responded(called, answer(), 60)
     assert {type(note).__name__ for note in trace.notes} == {"TimeStamp"}
     assert str(trace) == "the context"
-    assert "notes no tensors" in caplog.text
+    assert "does not record tensors" in caplog.text
 
 
-def test_a_sink_that_fails_costs_traces_and_no_request(caplog):
+def test_a_failing_sink_loses_traces_but_no_request(caplog):
     tracer = tracing(Failing())
     trace = tracer.sample("m", {"caller": "x"})
     trace.begin("m", 1, request(trace))
@@ -149,8 +149,8 @@ def test_a_sink_that_fails_costs_traces_and_no_request(caplog):
     ]  # fmt: skip
 
 
-def test_a_mode_that_lacks_something_says_so_and_traces_nothing(caplog):
-    sink = Noting()
+def test_a_mode_with_a_missing_setting_warns_and_traces_nothing(caplog):
+    sink = RecordingTraceSink()
     sink.missing = lambda: "a thing is not given"
     tracer = tracing(sink)
     assert not tracer.active
@@ -158,14 +158,14 @@ def test_a_mode_that_lacks_something_says_so_and_traces_nothing(caplog):
     assert "nothing is traced: a thing is not given" in caplog.text
 
 
-def test_nothing_is_chosen_after_the_end():
-    tracer = tracing(Noting())
+def test_no_request_is_sampled_after_close():
+    tracer = tracing(RecordingTraceSink())
     tracer.close()
     assert not tracer.active
 
 
 def test_many_threads_are_counted_together():
-    sink = Noting()
+    sink = RecordingTraceSink()
     tracer = tracing(sink, rate=4, count=50)
     with ThreadPoolExecutor(8) as pool:
         traces = [trace for trace in pool.map(lambda _: tracer.sample("m", {}), range(400)) if trace]
@@ -177,8 +177,8 @@ def test_many_threads_are_counted_together():
     assert kinds(sink).count("take") == 50
 
 
-def test_whoever_follows_its_activity_is_called_when_the_settings_change():
-    tracing = Tracing(Noting(), TraceSettings([], 1, -1, 0, "", "triton", {}))
+def test_activity_changed_is_called_when_settings_change():
+    tracing = Tracing(RecordingTraceSink(), TraceSettings([], 1, -1, 0, "", "triton", {}))
     seen = []
     tracing.activity_changed = lambda: seen.append(tracing.active)
     tracing.change(TraceChanges(level=["TIMESTAMPS"]))

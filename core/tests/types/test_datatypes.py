@@ -22,12 +22,12 @@ def test_every_type_is_found_by_its_dtype() -> None:
     assert DTYPES["BF16"] == ml_dtypes.bfloat16
 
 
-def test_text_and_swapped_bytes_are_known() -> None:
+def test_text_and_byte_swapped_dtypes_are_supported() -> None:
     assert datatype_of(np.dtype("U5")) == datatype_of(np.dtype("S5")) == "BYTES"
     assert datatype_of(np.dtype(">i4")) == "INT32"
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "datetime64[s]", "i4,f4"])
-def test_what_the_protocol_cannot_carry_is_a_key_error(dtype: str) -> None:
+def test_an_unsupported_dtype_raises_key_error(dtype: str) -> None:
     with pytest.raises(KeyError):
         datatype_of(np.dtype(dtype))

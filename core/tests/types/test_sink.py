@@ -9,7 +9,7 @@ from tritonpy.types import CallbackSink, InferRequest, InferResponse, LoopSink
 
 
 class CountingLoop:
-    """Keeps what it is asked to call; `turn` is one turn of the loop."""
+    """Records scheduled callbacks; `run_once` runs one iteration."""
 
     def __init__(self) -> None:
         self.wakes = 0
@@ -19,7 +19,7 @@ class CountingLoop:
         self.wakes += 1
         self.calls.append(callback)
 
-    def turn(self) -> None:
+    def run_once(self) -> None:
         calls, self.calls = self.calls, []
         for call in calls:
             call()
@@ -29,20 +29,20 @@ def request_to(sink: object) -> InferRequest:
     return InferRequest("m", {}, sink)
 
 
-def test_a_batch_of_answers_wakes_the_loop_once() -> None:
+def test_a_batch_of_responses_wakes_the_loop_once() -> None:
     loop, seen = CountingLoop(), []
     sink = LoopSink(loop, lambda request, response: seen.append(response))
-    answers = [InferResponse(()) for _ in range(64)]
-    for answer in answers:
-        sink.put(request_to(sink), answer)
+    responses = [InferResponse(()) for _ in range(64)]
+    for response in responses:
+        sink.put(request_to(sink), response)
     assert loop.wakes == 1
-    loop.turn()
-    assert seen == answers
-    sink.put(request_to(sink), answers[0])
+    loop.run_once()
+    assert seen == responses
+    sink.put(request_to(sink), responses[0])
     assert loop.wakes == 2
 
 
-def test_an_answer_put_while_others_are_delivered_is_not_lost() -> None:
+def test_a_response_put_during_delivery_is_not_lost() -> None:
     loop, seen = CountingLoop(), []
 
     def deliver(request: InferRequest, response: InferResponse) -> None:
@@ -52,12 +52,12 @@ def test_an_answer_put_while_others_are_delivered_is_not_lost() -> None:
 
     sink = LoopSink(loop, deliver)
     sink.put(request_to(sink), InferResponse(()))
-    loop.turn()
-    loop.turn()
+    loop.run_once()
+    loop.run_once()
     assert len(seen) == 3
 
 
-def test_one_failing_delivery_does_not_hold_up_the_rest() -> None:
+def test_a_failing_delivery_does_not_block_the_rest() -> None:
     loop, seen = CountingLoop(), []
 
     def deliver(request: InferRequest, response: InferResponse) -> None:
@@ -69,12 +69,12 @@ def test_one_failing_delivery_does_not_hold_up_the_rest() -> None:
     for name in ("bad", "good"):
         sink.put(request_to(sink), InferResponse((), id=name))
     with pytest.raises(ValueError, match="cannot be encoded"):
-        loop.turn()
-    loop.turn()
+        loop.run_once()
+    loop.run_once()
     assert seen == ["good"]
 
 
-def test_answers_to_a_closed_loop_are_dropped() -> None:
+def test_responses_to_a_closed_loop_are_dropped() -> None:
     loop = asyncio.new_event_loop()
     loop.close()
     sink = LoopSink(loop, lambda request, response: None)
@@ -83,7 +83,7 @@ def test_answers_to_a_closed_loop_are_dropped() -> None:
     assert not sink._waiting
 
 
-def test_answers_of_many_threads_all_arrive_on_the_loop() -> None:
+def test_responses_of_many_threads_all_arrive_on_the_loop() -> None:
     async def receive() -> list[int]:
         done, seen = asyncio.Event(), []
 
@@ -113,7 +113,7 @@ def test_answers_of_many_threads_all_arrive_on_the_loop() -> None:
     assert [each for each in seen if each < 1000] == list(range(1000))  # each thread's in order
 
 
-def test_a_callback_sink_delivers_at_once() -> None:
+def test_a_callback_sink_delivers_immediately() -> None:
     seen = []
     sink = CallbackSink(lambda request, response: seen.append((request, response)))
     request, response = request_to(sink), InferResponse(())

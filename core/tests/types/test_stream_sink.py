@@ -6,88 +6,91 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from tritonpy.types import CallbackSink, InferRequest, InferResponse, Room, Sink, StreamSink, Tensor
+from tritonpy.types import CallbackSink, FlowControl, InferRequest, InferResponse, Sink, StreamSink, Tensor
 
 
-def answer() -> InferResponse:
+def partial_response() -> InferResponse:
     return InferResponse([Tensor.from_numpy("OUT", np.zeros(4, np.int32))], final=False)
 
 
-def stream(max_answers: int = 1) -> tuple[InferRequest, Room, list[InferResponse]]:
+def stream(max_responses: int = 1) -> tuple[InferRequest, FlowControl, list[InferResponse]]:
     delivered: list[InferResponse] = []
     sink = StreamSink(asyncio.new_event_loop(), lambda _, response: delivered.append(response))
-    room = Room(max_answers, 1000)
-    return InferRequest("m", {}, sink, tag=SimpleNamespace(room=room)), room, delivered
+    flow_control = FlowControl(max_responses, 1000)
+    return InferRequest("m", {}, sink, tag=SimpleNamespace(flow_control=flow_control)), flow_control, delivered
 
 
 def in_thread(request: InferRequest) -> tuple[threading.Thread, list[bool], threading.Event]:
-    """Start a producer that waits for room; return it, what it was told, and when it is about to wait."""
-    told: list[bool] = []
-    begun = threading.Event()
+    """Start a producer that waits for credit.
+
+    Return its thread, its results and its start event.
+    """
+    results: list[bool] = []
+    started = threading.Event()
 
     def wait() -> None:
-        begun.set()
-        told.append(request.wait_for_room())
+        started.set()
+        results.append(request.wait_for_credit())
 
     producer = threading.Thread(target=wait)
     producer.start()
-    return producer, told, begun
+    return producer, results, started
 
 
-def test_answers_are_put_into_the_room_with_the_size_of_their_tensors() -> None:
-    request, room, delivered = stream(2)
-    request.respond(answer())
-    request.respond(answer())
-    assert (room.answers, room.nbytes) == (2, 32)
+def test_responses_are_counted_with_the_size_of_their_tensors() -> None:
+    request, flow_control, delivered = stream(2)
+    request.respond(partial_response())
+    request.respond(partial_response())
+    assert (flow_control.responses, flow_control.nbytes) == (2, 32)
     assert not request.sink.ready(request)
     request.sink._drain()
     assert len(delivered) == 2
     request.sink._loop.close()
 
 
-def test_a_producer_waits_until_an_answer_was_taken() -> None:
-    request, room, _ = stream()
-    assert request.wait_for_room()
-    request.respond(answer())
-    producer, told, begun = in_thread(request)
-    begun.wait()
-    assert told == []
-    room.take()
+def test_a_producer_waits_until_a_response_was_taken() -> None:
+    request, flow_control, _ = stream()
+    assert request.wait_for_credit()
+    request.respond(partial_response())
+    producer, results, started = in_thread(request)
+    started.wait()
+    assert results == []
+    flow_control.take()
     producer.join()
-    assert told == [True]
+    assert results == [True]
     request.sink._loop.close()
 
 
-def test_a_producer_that_waits_hears_of_the_cancellation() -> None:
+def test_a_cancellation_ends_the_wait_of_a_producer() -> None:
     request, _, _ = stream()
-    request.respond(answer())
-    producer, told, begun = in_thread(request)
-    begun.wait()
+    request.respond(partial_response())
+    producer, results, started = in_thread(request)
+    started.wait()
     request.cancel()
     producer.join()
-    assert told == [False]
-    assert not request.wait_for_room()
+    assert results == [False]
+    assert not request.wait_for_credit()
     request.sink._loop.close()
 
 
-def test_a_producer_that_waits_is_freed_when_the_consumer_leaves() -> None:
-    request, room, _ = stream()
-    request.respond(answer())
-    producer, told, begun = in_thread(request)
-    begun.wait()
-    room.abandon()
+def test_a_disconnected_consumer_ends_the_wait_of_a_producer() -> None:
+    request, flow_control, _ = stream()
+    request.respond(partial_response())
+    producer, results, started = in_thread(request)
+    started.wait()
+    flow_control.abandon()
     producer.join()
-    assert told == [True]
-    assert request.wait_for_room()
+    assert results == [True]
+    assert request.wait_for_credit()
     request.sink._loop.close()
 
 
-def test_other_sinks_have_room_and_call_at_once() -> None:
+def test_other_sinks_have_credit_and_call_back_immediately() -> None:
     called: list[int] = []
     sink: Sink = CallbackSink(lambda request, response: None)
     request = InferRequest("m", {}, sink)
     sink.when_ready(request, lambda: called.append(1))
     assert called == [1]
-    assert request.wait_for_room()
+    assert request.wait_for_credit()
     request.cancel()
-    assert not request.wait_for_room()
+    assert not request.wait_for_credit()

@@ -14,13 +14,13 @@ shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
 @given(st.sampled_from(PLAIN), shapes, st.randoms())
-def test_an_array_comes_back_from_its_bytes(datatype: str, shape: tuple[int, ...], random: object) -> None:
+def test_an_array_is_restored_from_its_bytes(datatype: str, shape: tuple[int, ...], random: object) -> None:
     array = np.arange(int(np.prod(shape))).reshape(shape).astype(DTYPES[datatype])
     tensor = Tensor.from_numpy("x", array)
-    again = Tensor.from_buffer("x", datatype, shape, tensor.data.tobytes())
-    assert (tensor.datatype, again.shape, again.nbytes) == (datatype, shape, array.nbytes)
-    assert again.numpy().dtype == array.dtype
-    assert np.array_equal(again.numpy(), array)
+    restored = Tensor.from_buffer("x", datatype, shape, tensor.data.tobytes())
+    assert (tensor.datatype, restored.shape, restored.nbytes) == (datatype, shape, array.nbytes)
+    assert restored.numpy().dtype == array.dtype
+    assert np.array_equal(restored.numpy(), array)
 
 
 @given(st.sampled_from(sorted(DTYPES)), st.lists(st.integers(-3, 5), max_size=6).map(tuple), st.binary(max_size=40))
@@ -36,18 +36,18 @@ def test_a_buffer_is_not_copied() -> None:
 
 
 @pytest.mark.parametrize("shape", [(-2, -2), (1,) * 65, (3,), (2**40, 2**40)])
-def test_a_shape_that_does_not_fit_leaves_the_bytes_as_they_are(shape: tuple[int, ...]) -> None:
+def test_a_shape_that_does_not_match_keeps_the_raw_bytes(shape: tuple[int, ...]) -> None:
     assert Tensor.from_buffer("x", "INT32", shape, bytes(16)).data.tolist() == [0] * 16
 
 
-def test_strided_and_byte_swapped_arrays_become_plain_ones() -> None:
+def test_strided_and_byte_swapped_arrays_become_contiguous_and_native() -> None:
     tensor = Tensor.from_numpy("x", np.arange(6, dtype=">i4").reshape(2, 3).T)
     assert tensor.data.flags.c_contiguous
     assert tensor.data.dtype == np.int32
     assert tensor.numpy().tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
-def test_a_scalar_stays_one() -> None:
+def test_a_scalar_keeps_its_empty_shape() -> None:
     assert Tensor.from_numpy("x", np.float32(1.5)).shape == ()
 
 
@@ -58,7 +58,7 @@ def test_text_arrays_become_bytes_tensors() -> None:
     assert tensor.strings() == [b"a", "bä".encode(), b"", b"c"]
 
 
-def test_the_walk_over_a_bytes_tensor_is_made_once() -> None:
+def test_the_offsets_of_a_bytes_tensor_are_computed_once() -> None:
     tensor = Tensor("x", "BYTES", (2,), encode_strings([b"a", b"bc"]))
     assert tensor.offsets() is tensor.offsets()
     assert tensor.offsets() == [0, 5, 11]
@@ -76,7 +76,7 @@ def test_bf16_keeps_its_bits() -> None:
     assert tensor.data.tobytes() == array.tobytes()
 
 
-def test_other_devices_are_read_through_dlpack() -> None:
+def test_tensors_on_other_devices_are_read_through_dlpack() -> None:
     class OnDevice:
         def __init__(self) -> None:
             self.array = np.arange(3, dtype=np.float32)
@@ -102,7 +102,7 @@ def test_a_view_has_another_name_and_shape_and_the_same_data() -> None:
         tensor.view("y", (4,))
 
 
-def test_a_view_of_text_or_of_another_device_keeps_its_data_as_it_is() -> None:
+def test_a_view_of_a_bytes_or_device_tensor_shares_its_data() -> None:
     text = Tensor("x", "BYTES", (2,), encode_strings([b"a", b"bc"]))
     text.offsets()
     view = text.view("y", (2, 1))

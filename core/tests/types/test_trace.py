@@ -19,12 +19,12 @@ def names(trace):
 COMPUTED = ["COMPUTE_START", "COMPUTE_INPUT_END", "COMPUTE_OUTPUT_START", "COMPUTE_END", "REQUEST_END"]
 
 
-def test_a_request_is_noted_from_its_arrival_to_its_end():
+def test_a_request_is_recorded_from_arrival_to_end():
     trace = family().trace()
     trace.stamp("HTTP_RECV_START", 5)
-    asked = request(trace, request_id="an id")
-    trace.begin("m", 3, asked)
-    trace.answered(asked, answer(tensor("OUT")), 60)
+    request_ = request(trace, request_id="an id")
+    trace.begin("m", 3, request_)
+    trace.responded(request_, answer(tensor("OUT")), 60)
     assert names(trace) == [
         "HTTP_RECV_START", "REQUEST_START", "QUEUE_START", "TENSOR_QUEUE_INPUT", "TENSOR_BACKEND_OUTPUT",
         "INFER_RESPONSE_COMPLETE", *COMPUTED,
@@ -39,15 +39,15 @@ def test_a_request_is_noted_from_its_arrival_to_its_end():
     ("level", "kinds"),
     [(TraceLevel.TIMESTAMPS, {"TimeStamp"}), (TraceLevel.TENSORS, {"TensorCopy"}), (TraceLevel.OFF, set())],
 )
-def test_only_what_the_level_asks_for_is_noted(level, kinds):
+def test_only_the_selected_levels_are_recorded(level, kinds):
     trace = family(level).trace()
-    asked = request(trace)
-    trace.begin("m", 1, asked)
-    trace.answered(asked, answer(tensor("OUT")), 60)
+    request_ = request(trace)
+    trace.begin("m", 1, request_)
+    trace.responded(request_, answer(tensor("OUT")), 60)
     assert {type(note).__name__ for note in trace.notes} == kinds
 
 
-def test_a_request_that_begins_again_is_noted_once():
+def test_a_request_that_begins_twice_is_recorded_once():
     trace = family().trace()
     trace.stamp("HTTP_RECV_START")
     trace.begin("old", 1, request(trace))
@@ -56,32 +56,32 @@ def test_a_request_that_begins_again_is_noted_once():
     assert (trace.model_name, trace.model_version) == ("new", 2)
 
 
-def test_tensors_are_copied_at_once():
+def test_tensors_are_copied_immediately():
     trace = family().trace()
     data = np.array([1, 2], np.int32)
-    lent = tensor()
-    lent.data = data
-    trace.tensors("TENSOR_QUEUE_INPUT", [lent])
+    tensor_ = tensor()
+    tensor_.data = data
+    trace.tensors("TENSOR_QUEUE_INPUT", [tensor_])
     data[:] = 9
     (note,) = trace.notes
     assert note.tensor.data.tolist() == [1, 2]
 
 
-def test_a_request_that_never_ran_has_no_times_of_computing():
+def test_a_request_that_never_ran_has_no_compute_times():
     trace = family(TraceLevel.TIMESTAMPS).trace()
-    asked = request(trace, executed=False)
-    trace.begin("m", 1, asked)
-    trace.answered(asked, InferResponse.failed(asked, Internal("refused")), 60)
+    request_ = request(trace, executed=False)
+    trace.begin("m", 1, request_)
+    trace.responded(request_, InferResponse.failed(request_, Internal("refused")), 60)
     assert names(trace) == ["REQUEST_START", "QUEUE_START", "INFER_RESPONSE_COMPLETE", "REQUEST_END"]
 
 
-def test_a_stream_notes_the_tensors_of_each_answer_and_the_times_once():
+def test_a_stream_records_the_tensors_of_each_response_and_the_times_once():
     trace = family().trace()
-    asked = request(trace)
-    trace.begin("m", 1, asked)
+    request_ = request(trace)
+    trace.begin("m", 1, request_)
     for _ in range(2):
-        trace.answered(asked, answer(tensor("OUT"), final=False), 60)
-    trace.answered(asked, answer(empty=True), 70)
+        trace.responded(request_, answer(tensor("OUT"), final=False), 60)
+    trace.responded(request_, answer(empty=True), 70)
     assert names(trace).count("TENSOR_BACKEND_OUTPUT") == 2
     assert names(trace).count("INFER_RESPONSE_COMPLETE") == names(trace).count("COMPUTE_END") == 1
 
@@ -110,21 +110,21 @@ def test_ending_twice_counts_once():
     assert ended == []
 
 
-def test_a_child_ends_with_its_final_answer_and_completes_no_response():
+def test_a_child_ends_with_its_final_response_and_completes_no_response():
     ended = []
     root = family(TraceLevel.TIMESTAMPS, ended=ended.append).trace()
     child = root.spawn()
-    asked = request(child)
+    request_ = request(child)
     root.end()
-    child.begin("called", 1, asked)
-    child.answered(asked, answer(final=False), 60)
+    child.begin("called", 1, request_)
+    child.responded(request_, answer(final=False), 60)
     assert ended == []
-    child.answered(asked, answer(), 70)
+    child.responded(request_, answer(), 70)
     assert len(ended) == 1
     assert "INFER_RESPONSE_COMPLETE" not in names(child)
 
 
-def test_a_trace_that_is_over_has_no_more_children():
+def test_an_ended_trace_has_no_more_children():
     root = family().trace()
     root.end()
     assert root.spawn() is None
@@ -140,7 +140,7 @@ def test_members_that_end_at_the_same_time_end_the_family_once():
         assert len(ended) == 1
 
 
-def test_every_trace_has_a_number_of_its_own():
+def test_every_trace_has_a_unique_number():
     assert len({family().trace().id for _ in range(5)} | {0}) == 6
 
 

@@ -1,1 +1,4 @@
-"""Who may call what: restricted APIs, forwarded headers, authentication and rights. Frontends ask, plugins know the callers."""
+"""Access control: restricted APIs, forwarded headers, authentication and authorization.
+
+Frontends call it; authenticator plugins identify principals.
+"""

@@ -1,15 +1,20 @@
-"""What a request says of its caller, in the headers that every authenticator may look at."""
+"""Credentials of a request, from headers that every authenticator may read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-LONGEST = 8192
-"""Characters of a credential that is looked at; a longer one is nobody's."""
+MAX_CREDENTIAL_LENGTH = 8192
+"""The longest accepted credential, in characters. Longer ones match no principal."""
 
 
 def joined_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return headers by name in lower case. One that is given twice is one value with a comma, as in HTTP: no credential has a comma."""
+    """Return headers by name in lower case.
+
+    Values of a repeated header are joined by commas, as in HTTP.
+
+    No valid credential contains a comma.
+    """
     headers: dict[str, str] = {}
     for name, value in pairs:
         key = name.lower()
@@ -18,7 +23,7 @@ def joined_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def bearer_token(headers: Mapping[str, str]) -> str | None:
-    """Return the token of `Authorization: Bearer TOKEN`, None where there is none or it is too long to be one."""
+    """Return the token of `Authorization: Bearer TOKEN`, or None if it is missing or too long."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     token = token.strip()
-    return token if token and len(token) <= LONGEST and scheme.lower() == "bearer" else None
+    return token if token and len(token) <= MAX_CREDENTIAL_LENGTH and scheme.lower() == "bearer" else None

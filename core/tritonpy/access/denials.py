@@ -1,22 +1,22 @@
-"""Counts what was refused, and logs it without letting whoever is refused fill the log."""
+"""Counting and rate-limited logging of denied requests."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 
-from tritonpy.access.rationed_log import RationedLog
+from tritonpy.access.rate_limited_log import RateLimitedLog
 from tritonpy.api.authenticator import Verb
 from tritonpy.clock import now_ns
 from tritonpy.custom_metrics import MetricKind, ModelMetrics
 
 METRIC = "tritonpy_denied_requests"
 UNAUTHENTICATED, FORBIDDEN = "unauthenticated", "permission_denied"
-_LONGEST_NAME = 120
+_MAX_NAME_LENGTH = 120
 
 
 class Denials:
-    """One counter per reason and verb, and lines in a rationed log."""
+    """One counter per reason and verb, and rate-limited log lines."""
 
     def __init__(self, metrics: ModelMetrics, log: logging.Logger, clock: Callable[[], int] = now_ns) -> None:
         family = metrics.family(METRIC, "Number of requests that were denied", MetricKind.COUNTER)
@@ -25,15 +25,21 @@ class Denials:
             for reason in (UNAUTHENTICATED, FORBIDDEN)
             for verb in Verb
         }
-        self._log = RationedLog(log, clock)
+        self._log = RateLimitedLog(log, clock)
 
     def note(self, reason: str, verb: Verb, model: str, principal: str = "") -> None:
-        """Take note of one; `principal` is the caller's name, empty for an unknown one. Never give it a credential."""
+        """Count and log a denial. `principal` is the principal's name, empty for an unknown one.
+
+        Never pass a credential.
+        """
         self._counters[reason, verb].increment(1)
-        who = f"'{principal[:_LONGEST_NAME]}'" if principal else "an unknown caller"
-        what = f"model '{model[:_LONGEST_NAME]}'" if model else "the server"
-        self._log.warn(f"denied: {who} asked to {verb.value} {what}")
+        name = f"'{principal[:_MAX_NAME_LENGTH]}'" if principal else "an unknown principal"
+        target = f"model '{model[:_MAX_NAME_LENGTH]}'" if model else "the server"
+        self._log.warn(f"denied: {name} may not {verb.value} {target}")
 
     def failed(self, authenticator: str, error: Exception) -> None:
-        """Take note of an authenticator that raised; what it says may quote the credential, so that only the error's type is told."""
-        self._log.warn(f"authenticator '{authenticator}' failed, its answer counts as no: {type(error).__name__}")
+        """Log that an authenticator raised an exception, with its type only.
+
+        The text of the exception may quote the credential.
+        """
+        self._log.warn(f"authenticator '{authenticator}' failed, access is denied: {type(error).__name__}")

@@ -1,4 +1,4 @@
-"""Triton's restricted APIs: groups of calls that need a header with a secret value."""
+"""Triton's restricted APIs: groups of calls that require a header with a secret value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritonpy.api.options import Options
 
 
 class ApiCategory(enum.Enum):
-    """The groups into which Triton sorts the calls of its protocols, and one for what only this server has."""
+    """Triton's categories of calls, and `operations` for those that only this server has."""
 
     HEALTH = "health"
     METADATA = "metadata"
@@ -28,15 +28,18 @@ class ApiCategory(enum.Enum):
 
 
 class Restriction(Options, frozen=True):
-    """An option of a frontend: the calls of `apis` need the header `key` with the value `value`."""
+    """An option of a frontend: calls of `apis` require the header `key` with the value `value`."""
 
     apis: Annotated[tuple[ApiCategory, ...], Meta(min_length=1, description="Categories of calls.")]
-    key: Annotated[str, Meta(min_length=1, description="Name of the header, in any case.")]
-    value: Annotated[str, Meta(min_length=1, description="What the header must say.")]
+    key: Annotated[str, Meta(min_length=1, description="Name of the header; case is ignored.")]
+    value: Annotated[str, Meta(min_length=1, description="Required value of the header.")]
 
 
 class Restrictions:
-    """The restrictions of one frontend, by category. `prefix` stands before every header's name; `note` is told of each refusal."""
+    """The restrictions of one frontend by category.
+
+    `prefix` precedes every header's name. `note` is called for each refusal.
+    """
 
     def __init__(
         self, given: Sequence[Restriction], prefix: str = "", note: Callable[[ApiCategory], None] | None = None
@@ -45,7 +48,10 @@ class Restrictions:
         self._expected = {category: (prefix + one.key, one.value.encode()) for one in given for category in one.apis}
 
     def missing(self, category: ApiCategory, headers: Iterable[tuple[str, str]]) -> str | None:
-        """Return the name of the header that the call lacks, None where it may go on; of a header that is given twice the first counts."""
+        """Return the name of the missing header, or None if the call may proceed.
+
+        The first value of a repeated header counts.
+        """
         expected = self._expected.get(category)
         if expected is None:
             return None
@@ -60,7 +66,10 @@ class Restrictions:
 
 
 def check_restrictions(given: Sequence[Restriction], what: str) -> None:
-    """Raise ValueError, in Triton's words, where a category is restricted twice; `what` is "api" or "protocol"."""
+    """Raise ValueError with Triton's text if a category is restricted twice.
+
+    `what` is "api" or "protocol".
+    """
     seen: set[ApiCategory] = set()
     for category in [category for one in given for category in one.apis]:
         if category in seen:

@@ -1,4 +1,4 @@
-"""Rights as data: for each verb, patterns of model names."""
+"""Rights of a principal: patterns of model names for each verb."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from tritonpy.api.authenticator import Verb
 
 
 class Rights:
-    """What one caller may do. `*` and `?` in a pattern stand for any characters, the rest is taken as it is, upper and lower case too.
+    """The rights of one principal. In a pattern, `*` and `?` are wildcards; case matters.
 
-    What concerns the server and no single model (its metadata, its log settings, the index) is asked for with an empty model name, so that
-    only a pattern such as `*` allows it. No verb includes another.
+    The server itself (its metadata, log settings, the index) has an empty model name, which only a
+    pattern such as `*` matches. No verb includes another one.
     """
 
     def __init__(self, patterns: Mapping[Verb, Sequence[str]]) -> None:
@@ -22,9 +22,10 @@ class Rights:
         }
 
     def allow(self, verb: Verb, model: str) -> bool:
-        """Say whether `verb` may be done to `model` (empty: the server).
+        """Return whether `verb` is allowed for `model` (empty: the server).
 
-        Nobody may do anything to a name with a slash: it would be a path. A namespace may have some (`models/a::digits`), and takes part in the match.
+        A name with a slash is never allowed, since it would be a path. A namespace may have slashes
+        (`models/a::digits`) and is part of the match.
         """
         matches = self._allowed.get(verb)
         return matches is not None and "/" not in model.rpartition("::")[2] and matches(model) is not None

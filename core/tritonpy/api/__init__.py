@@ -1,1 +1,1 @@
-"""The abstract classes that plugins implement, and the engine that they talk to."""
+"""The abstract classes that plugins implement, and the engine interface that they call."""

@@ -1,4 +1,4 @@
-"""The interface of an authenticator: who may call what."""
+"""The interface of authenticators: they identify clients and decide about their access."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritonpy.api.options import NoOptions, Options
 
 
 class Verb(enum.Enum):
-    """The kinds of right: run a model, read metadata and statistics, load and unload, change the server."""
+    """The kinds of rights: run models, read metadata and statistics, load and unload, administer."""
 
     INFER = "infer"
     READ = "read"
@@ -22,9 +22,11 @@ class Verb(enum.Enum):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who calls; `name` appears in logs and must be no secret, `rights` are the authenticator's own.
+    """The authenticated identity of a client.
 
-    `account` is whom the caller's requests count for, where that is not `name`: several keys may be of one account.
+    `name` appears in logs and must not be a secret. `rights` is for the authenticator's own use.
+    `account` is the account that the client's requests are charged to if it differs from `name`,
+    since several keys may belong to one account.
     """
 
     name: str
@@ -33,9 +35,11 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 class Authenticator(ABC):
-    """Turns the headers of a request into a principal. Called once per request, on the event loop: it must not block.
+    """Turns the headers of a request into a principal.
 
-    What it reads while the server runs (a file, a key set) it reads in a thread of its own, between `start` and `close`: `tritonpy.Refreshed`.
+    The server calls it once per request, on the event loop. It must not block. Read files or key
+    sets that change while the server runs in a separate thread between `start` and `close`:
+    `tritonpy.Refreshed` does this.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
@@ -45,17 +49,24 @@ class Authenticator(ABC):
 
     @abstractmethod
     def authenticate(self, headers: Mapping[str, str]) -> Principal | None:
-        """Return who calls, None for missing and unknown credentials; header names are in lower case.
+        """Return the principal of a request, or None if credentials are missing or unknown.
 
-        A header that was sent twice is one text with a comma in it. Compare secrets with `hmac.compare_digest`.
+        Header names are in lower case. If a header was sent several times, its value is one text
+        that contains the values separated by commas. Compare secrets with `hmac.compare_digest`.
         """
 
     def allows(self, principal: Principal, verb: Verb, model: str) -> bool:
-        """Say whether `principal` may do `verb` to `model` (empty: the server). The default allows everything."""
+        """Return whether `principal` may do `verb` to `model` (an empty name is the server itself).
+
+        The default allows everything.
+        """
         return True
 
     def start(self) -> None:
-        """Begin what is done beside requests (optional); called once, off the event loop, before any frontend listens."""
+        """Start background activity (optional).
+
+        Called once, off the event loop, before any frontend listens.
+        """
 
     def close(self) -> None:
-        """End it (optional); may come without `start`."""
+        """Stop background activity (optional); may be called without a previous `start`."""

@@ -1,4 +1,4 @@
-"""The interface of a backend: what runs a model."""
+"""The interface of backends, which execute models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import NoOptions, Options
-from tritonpy.config.qualified import qualified
+from tritonpy.config.qualified_names import qualified_name
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.device_memory import ModelMemory
 from tritonpy.errors import Internal
@@ -33,14 +33,19 @@ Array = npt.NDArray[Any]
 class ModelContext:
     """One version of a model, as its backend sees it.
 
-    `path` is the version's folder, `directory` the model's; `parameters` are the string values of the configuration's
-    `parameters`; `output_types` maps each configured output to its data type;
-    `options` are the backend's own from `server.yaml`; `shared` is what `load` returned (or what
-    `auto_complete` left there); `metrics` makes metrics of the model's own, which end with it (those that `auto_complete`
-    made, with that call). `backend_directory` is the folder of a Python-based backend, where the model is one of its models, None otherwise.
-    `layout` tells `gather` and `scatter` of tensors that are not simply rows; None where there are none. `namespace` is the model's repository, where
-    several may hold models of the same name. `memory` is for inputs and outputs that travel to GPUs and back. `cancellation` tells a backend that its load
-    is no longer wanted.
+    - `path`: the folder of the version; `directory`: the folder of the model.
+    - `parameters`: the string values of the configuration's `parameters`.
+    - `output_types`: the data type of each configured output.
+    - `options`: the backend's own options from `server.yaml`.
+    - `shared`: the value that `load` returned, or that `auto_complete` stored there.
+    - `metrics`: creates metrics of the model. They are removed when the model is unloaded. Metrics
+      that `auto_complete` creates are removed when it returns.
+    - `backend_directory`: the folder of the Python-based backend if the model uses one, else None.
+    - `layout`: describes tensors that are not simply rows to `gather` and `scatter`, or None.
+    - `namespace`: the model's repository if several repositories may contain models of the same
+      name.
+    - `memory`: memory for inputs and outputs that are copied to and from GPUs.
+    - `cancellation`: informs the backend that its load is canceled.
     """
 
     name: str
@@ -64,19 +69,23 @@ class ModelContext:
 
     @property
     def qualified_name(self) -> str:
-        """The name that no other model of the server has."""
-        return qualified(self.namespace, self.name)
+        """The name of the model, unique in the server."""
+        return qualified_name(self.namespace, self.name)
 
 
 @dataclass(slots=True)
 class InstanceContext:
-    """One instance of a model: `kind` is CPU, GPU or MODEL, `device_id` counts within that kind.
+    """One instance of a model.
 
-    `max_open` bounds the requests that the instance may hold unanswered (None: no bound); set it in the backend's
-    `__init__`. `take_more(n)` returns up to n further requests as a batch, or None when nothing waits: for backends that
-    admit requests continuously, between their steps. A `passive` one is loaded, and given no request. `secondary_devices` are (kind, id), as
-    the instance group lists them. `host_policy` names the policy of the host that the instance follows, `cores` are the processor cores that its
-    thread, or process, is bound to by that (empty: none in particular).
+    - `kind`: CPU, GPU or MODEL; `device_id` counts within that kind.
+    - `passive`: the instance is loaded but receives no requests.
+    - `secondary_devices`: pairs of kind and id, as the instance group lists them.
+    - `host_policy`: the name of the host policy that applies to the instance.
+    - `cores`: the processor cores that its thread or process is bound to; empty for no binding.
+    - `max_open`: how many unfinished requests the instance may hold; None for no limit. Set it in
+      the backend's `__init__`.
+    - `take_more(n)`: returns up to n further requests as a batch, or None if none wait. It is for
+      backends that admit requests continuously, between their steps.
     """
 
     name: str
@@ -93,9 +102,10 @@ class InstanceContext:
 
 
 class Backend(ABC):
-    """One instance of one model version on one device. Subclass it and write `infer`; everything else has a default.
+    """One instance of one model version on one device.
 
-    A whole backend, in the plugin's only module:
+    Subclass it and define `infer`; everything else has a default. A complete backend, in the only
+    module of a plugin:
 
         from tritonpy import Backend, hookimpl
 
@@ -107,87 +117,106 @@ class Backend(ABC):
         def tritonpy_backends():
             return {"doubler": Doubler}
 
-    and its `pyproject.toml` names the module under `[project.entry-points.tritonpy]`. A model whose `config.pbtxt` says
-    `backend: "doubler"` is then served by it.
+    The plugin's `pyproject.toml` names the module under `[project.entry-points.tritonpy]`. The
+    backend then serves models whose `config.pbtxt` contains `backend: "doubler"`.
 
-    Threads: `__init__`, warm-up, `execute` and `close` of one instance run on one thread, unless `runs_on_any_thread` says that they need not; two calls
-    never overlap. Different instances run at the same time. The class methods run while the model loads, on the loading thread.
-    Errors: an exception from `__init__` fails the load with its text; one from `infer` or `execute` answers the requests of that
-    batch (and of those that `take_more` gave) that are still unanswered with its text. Raise a `TritonError` to choose the code.
-    Streams: a decoupled backend calls `request.wait_for_room()` before each answer that is not the final one, and stops when that is False:
-    so it goes no faster than the client, and ends with it. Who must not block looks at `request.sink.ready(request)` and is called back by
-    `request.sink.when_ready(request, callback)`. Any backend may look at `request.cancelled` and end early: its instance is free sooner.
+    Threads: `__init__`, warm-up, `execute` and `close` of one instance run on one thread, unless
+    `runs_on_any_thread` is set. Two calls never overlap. Different instances run at the same time.
+    The class methods run on the loading thread.
+
+    Errors: an exception from `__init__` fails the load with its text. An exception from `infer` or
+    `execute` fails the unfinished requests of the batch, and those from `take_more`, with its text.
+    Raise a `TritonError` to choose the error code.
+
+    Streams: a decoupled backend calls `request.wait_for_credit()` before each response that is not
+    final, and stops if it returns False. So it produces no faster than the client consumes, and
+    ends when the client leaves. A backend that must not block checks `request.sink.ready(request)`
+    and passes a callback to `request.sink.when_ready(request, callback)`. Any backend may check
+    `request.cancelled` and end early to free its instance.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
-    # What the model's folder holds, in order of preference; the first one is the default file name.
+    # File names in the model's folder in order of preference; the first is the default file name.
     default_filenames: ClassVar[tuple[str, ...]] = ()
     platforms: ClassVar[tuple[str, ...]] = ()
-    default_instance_count: ClassVar[int] = 1  # on the CPU, where the configuration gives no count
-    uses_gpu: ClassVar[bool] = False  # KIND_AUTO takes a GPU where there is one
-    # Where an instance runs unless the model's parameter `isolation` says otherwise: "thread" of the server, or "process" of its own.
+    default_instance_count: ClassVar[int] = 1  # on the CPU, if the configuration gives no count
+    uses_gpu: ClassVar[bool] = False  # KIND_AUTO selects a GPU if one is available
+    # Where instances run by default: in a "thread" of the server or in a separate "process". The
+    # model's parameter `isolation` overrides it.
     isolation: ClassVar[str] = "thread"
-    # What the configuration's `runtime` may say for this backend to serve the model itself, where Triton has a library or a folder of that name.
+    # Values of the configuration's `runtime` for which this backend serves the model itself. In
+    # Triton they name a library or a folder.
     runtimes: ClassVar[tuple[str, ...]] = ()
-    # The request parameters that the backend reads; None: any, or it is not known. The generate endpoints refuse the others by name.
+    # The request parameters that the backend reads. None if it may read any, or if they are not
+    # known. The generate endpoints reject all others by name.
     request_parameters: ClassVar[frozenset[str] | None] = None
-    # Parameters, of the model or of an accelerator, whose values are paths of the server's file system. A load request may only give those that lead
-    # into the model's folder, or that the model's own configuration file has too.
+    # Parameters of the model or of an accelerator whose values are paths in the server's file
+    # system. A load request may only set paths inside the model's folder, or values that the
+    # model's own configuration file contains, too.
     path_parameters: ClassVar[tuple[str, ...]] = ()
-    # `__init__`, `execute` and `close` of an instance may be called from different threads, one after the other, and `execute` never blocks. Then
-    # instances on the CPU own no thread while they are idle: they execute on threads that they share with others, and what is known to finish in
-    # microseconds on the event loop. Leave it False where a thread has to stay the same, as for the context of a GPU or a connection bound to its thread.
+    # Set it if different threads may call `__init__`, `execute` and `close` of an instance, one at
+    # a time, and `execute` never blocks. Idle CPU instances then own no thread. They execute on
+    # shared threads, and on the event loop if their executions are known to take microseconds.
+    # Leave it False if the thread must stay the same, as for the context of a GPU or for a
+    # connection bound to its thread.
     runs_on_any_thread: ClassVar[bool] = False
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
         """Return the configuration completed from the model itself (optional).
 
-        Change a copy of `model.config`: inputs, outputs, max_batch_size, the scheduling choice and the decoupled flag are
-        taken over, anything else is ignored. What is costly to open may be kept in `model.shared`. Raise to fail the load.
+        Change a copy of `model.config`. Inputs, outputs, `max_batch_size`, the scheduling choice
+        and the decoupled flag are used; all other changes are ignored. Objects that are expensive
+        to open may be kept in `model.shared`. Raise an exception to fail the load.
         """
         return model.config
 
     @classmethod
     def load(cls, model: ModelContext) -> object:
-        """Return what all instances of the version share (optional); it becomes `model.shared`."""
+        """Return the object that all instances of the version share (optional); see `model.shared`."""
         return model.shared
 
     @classmethod
     def isolation_of(cls, model: ModelContext) -> str:  # noqa: ARG003
-        """Return where the instances of `model` run unless its parameter `isolation` says otherwise, "thread" or "process" (optional).
+        """Return "thread" or "process": where the instances of `model` run by default (optional).
 
-        Asked before `load`, and not only once: answer from what the model's files are.
+        The model's parameter `isolation` overrides it. The server calls this before `load`,
+        possibly several times: decide by the model's files.
         """
         return cls.isolation
 
     @classmethod
     def worker_launcher(cls, model: ModelContext) -> Launcher | None:  # noqa: ARG003
-        """Return what starts the worker processes of a model that is isolated (optional).
+        """Return the launcher of an isolated model's worker processes (optional).
 
-        None: this class itself runs in a process that the core starts. Called after `load`, on the loading thread.
+        None: the core starts a process that runs this class. Called after `load`, on the loading
+        thread.
         """
         return None
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
-        """Make the instance ready to execute; raise to fail the load with that text."""
+        """Prepare the instance for execution; raise an exception to fail the load with its text."""
         self.model = model
         self.instance = instance
 
     def infer(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Compute one gathered batch: arrays by name, batch dimension first where the model has one.
+        """Compute one gathered batch.
 
-        BYTES tensors are object arrays of `bytes`. Return an array per output; extra ones are ignored, and an output
-        whose place is taken by another name, or by nothing, is an error.
+        `inputs` maps names to arrays, with the batch dimension first if the model has one. BYTES
+        tensors are object arrays of `bytes`. Return one array per output. Extra outputs are
+        ignored. A missing output is an error if an unknown name, or nothing, was returned in its
+        place.
         """
         raise NotImplementedError(f"{type(self).__name__} must define infer() or execute()")
 
     def execute(self, batch: Batch) -> None:
-        """Answer every request of `batch`, now or later, each with exactly one final answer.
+        """Respond to every request of `batch`, now or later, each with exactly one final response.
 
-        The default gathers the inputs, calls `infer` and scatters what it returns. Override it to see requests, parameters or
-        device memory, to answer many times (decoupled models) or after returning. The instance is free for the next batch as soon as
-        this returns. Call `batch.stamp()` at the end of input and at the end of inference, for the statistics.
+        The default gathers the inputs, calls `infer` and scatters its outputs. Override it to
+        access requests, parameters or device memory, to send several responses (decoupled models),
+        or to respond after returning. The instance is free for the next batch as soon as this
+        method returns. For the statistics, call `batch.stamp()` when the inputs are ready and again
+        when inference ends.
         """
         inputs = {tensor.name: tensor.numpy() for tensor in gather(batch)}
         batch.stamp()
@@ -196,37 +225,48 @@ class Backend(ABC):
         batch.respond(scatter(batch, outputs))
 
     def is_ready(self) -> bool:
-        """Say whether the instance can serve (optional); called from another thread, also while `execute` runs.
+        """Return whether the instance can serve (optional).
 
-        Clients hear the answer when they ask for the model; the server's own readiness never waits for it. An exception, or silence for 5 s, means no.
+        Called from another thread, also while `execute` runs. The result is part of the model's
+        readiness that clients see; the server's own readiness never depends on it. An exception, or
+        no result within 5 s, means not ready.
         """
         return True
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
-        """Return what this instance holds for itself, in bytes (optional): an entry per kind of memory and device.
+        """Return the memory of this instance in bytes, one entry per kind and device (optional).
 
-        Clients see the sum in the statistics. Asked when the instance is built, and now and then, on another thread, also while `execute` runs, never
-        once `close` began: answer from what is known, without waiting. What an exception hides is not shown.
+        Clients see the sum in the statistics. Called after the instance is
+        built and from time to time, on another thread, also while `execute` runs, but not after
+        `close` has begun. Return known values without waiting. If it raises, the usage is not
+        reported.
         """
         return ()
 
     @classmethod
     def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:  # noqa: ARG003
-        """Return what `shared`, which `load` returned, holds for all instances (optional); asked together with `memory_usage`."""
+        """Return the memory that `shared` holds for all instances (optional).
+
+        `shared` is the result of `load`. Called together with `memory_usage`.
+        """
         return ()
 
     def close(self) -> None:
-        """Free what the instance holds (optional)."""
+        """Release the resources of the instance (optional)."""
 
     @classmethod
     def unload(cls, shared: object) -> None:
-        """Free what `load` returned (optional); called after the last instance closed."""
+        """Release the result of `load` (optional); called after the last instance is closed."""
 
 
 def check_returned(returned: object) -> None:
-    """Raise Internal where `execute` of a backend returned something, as that of a Python model does: what it returns goes nowhere."""
+    """Raise Internal if the `execute` of a backend returned a value.
+
+    The `execute` of a Python model returns its responses; a value returned here would be lost.
+    """
     if returned is not None:
         name = type(returned).__name__
         raise Internal(
-            f"execute() of the backend returned a value of type '{name}', expected None: requests are answered by batch.respond()"
+            f"execute() of the backend returned a value of type '{name}', expected None: "
+            "send responses with batch.respond()"
         )

@@ -1,4 +1,4 @@
-"""The interface of a batch policy: how a batch is cut from a queue."""
+"""The interface of batch policies, which decide when a batch is formed and how large it is."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 
 class Pending(msgspec.Struct):
-    """What a policy sees of a queue: the requests at its head that may share a batch, in their order.
+    """The requests at the head of a queue that may share a batch, in order.
 
-    `sizes[i]` is the batch size of `requests[i]`, `rows` their sum: never more than the model's maximum. `oldest_ns` is when
-    the one that waits longest was queued. `closed` says that no later request can join: the maximum is reached, or the next
-    request does not fit (too large, another shape, another set of inputs), so that waiting brings nothing.
-    `since_ns` is when an instance was first free for them: what came later came while it waited (0: now).
-    The object is the scheduler's own: read it inside `plan`, do not keep or change it.
+    `sizes[i]` is the batch size of `requests[i]`; `rows` is their sum and never exceeds the model's
+    maximum. `oldest_ns` is when the request that waits longest was queued. If `closed`, no later
+    request can join, and waiting is useless: the maximum is reached, or the next request does not
+    fit (its size, shape or set of inputs differs). `since_ns` is when an instance became free for
+    these requests; later requests arrived while it waited (0: now).
+
+    The object belongs to the scheduler. Read it inside `plan`; do not keep or change it.
     """
 
     requests: Sequence[InferRequest]
@@ -32,9 +34,9 @@ class Pending(msgspec.Struct):
     since_ns: int = 0
 
     def first(self, count: int) -> Pending:
-        """Return the first `count` requests, at least one, as if no other could join them.
+        """Return the first `count` requests (at least one) as a closed set that no other can join.
 
-        For a policy with a limit of its own that leaves everything else to the policy that it derives from.
+        Use it in a policy that adds a limit and leaves everything else to its base class.
         """
         requests, sizes = self.requests[:count], self.sizes[:count]
         oldest_ns = min([request.queued_ns for request in requests])
@@ -43,39 +45,50 @@ class Pending(msgspec.Struct):
 
 @final
 class Run(msgspec.Struct, frozen=True, gc=False):
-    """Cut the first `count` requests now."""
+    """Form a batch of the first `count` requests now."""
 
     count: int
 
 
 @final
 class Wait(msgspec.Struct, frozen=True, gc=False):
-    """Cut nothing before `until_ns`, unless the queue changes."""
+    """Form no batch before `until_ns` (ns), unless the queue changes."""
 
     until_ns: int
 
 
 class BatchPolicy(ABC):
-    """Decides size and moment of a batch. A model names one in its parameter `batch_policy`.
+    """Decides the size and the time of batches. Models select one by the parameter `batch_policy`.
 
-    `plan` is a pure function of its arguments and of what the policy learnt: no clock, no lock, no thread. What `__init__` raises fails the load.
+    `plan` depends only on its arguments and on the policy's own state. It uses no clock, lock or
+    thread. An exception from `__init__` fails the load.
 
-    A rule on top of the dynamic batcher's own derives from its policy (`tritonpy_batching_dynamic.preferred.PreferredPolicy`) and gives it only
-    `pending.first(count)`, those that may share a batch by the rule.
+    To add a rule to the dynamic batcher, derive from
+    `tritonpy_batching_dynamic.preferred.PreferredPolicy`. Pass it `pending.first(count)`, the
+    requests that may share a batch by your rule.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         self.config = config
 
     def instances_changed(self, count: int) -> None:
-        """Take note of how many instances run the batches (optional); called before the first `plan`, and when their number changes."""
+        """Learn how many instances execute the batches (optional).
+
+        Called before the first `plan` and whenever the number changes.
+        """
 
     @abstractmethod
     def plan(self, pending: Pending, now_ns: int) -> Run | Wait:
-        """Decide; `pending` has at least one request."""
+        """Return the decision; `pending` contains at least one request."""
 
     def cut(self, pending: Pending, count: int, now_ns: int) -> None:
-        """Learn that the first `count` requests of `pending` leave as a batch (optional); called under the model's lock, as `plan` is."""
+        """Learn that the first `count` requests of `pending` are executed as a batch (optional).
+
+        Called under the model's lock, as `plan` is.
+        """
 
     def executed(self, size: int, duration_ns: int) -> None:
-        """Learn what a batch of `size` rows cost, from its start to its first answer (optional); called under the model's lock, as `plan` is."""
+        """Learn how long a batch of `size` rows took from start to first response (optional).
+
+        Called under the model's lock, as `plan` is.
+        """

@@ -1,4 +1,4 @@
-"""The interface of a response cache."""
+"""The interface of response caches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ from tritonpy.types import Tensor
 
 
 class Cache(ABC):
-    """Keeps the outputs of earlier requests. `lookup` and `insert` may be called from any thread.
+    """Stores the outputs of earlier requests. Any thread may call `lookup` and `insert`.
 
-    An exception is logged and counts as a miss: a cache never fails an inference. After some in a row the cache is left alone for a moment, so
-    that one that is down costs nothing; it is tried again by itself. The default keeps nothing.
+    An exception is logged and counts as a miss: a cache never fails an inference. After several
+    exceptions in a row the server skips the cache for a while, so that an unavailable cache costs
+    nothing, and then retries it. The default `insert` stores nothing.
 
-    `blocking = True`: calls wait on a network. They are made from `threads` threads, and a look-up that has not answered after `deadline_ms` is a
-    miss. Otherwise they are made where the request is, on the event loop too: they must be quick, and never wait.
-    `shared = True`: other servers use the same store, or it outlives this one. Keys then name a model by what its files hold, otherwise by the load.
+    `blocking = True`: calls wait for a network. The server makes them from `threads` threads, and a
+    lookup that takes longer than `deadline_ms` counts as a miss. Otherwise the calling thread makes
+    them, possibly on the event loop: they must be fast and never wait.
+
+    `shared = True`: other servers use the same store, or it outlives this server. Keys then
+    identify a model by the contents of its files, otherwise by its load.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
@@ -33,17 +37,21 @@ class Cache(ABC):
 
     @abstractmethod
     def lookup(self, key: bytes) -> Sequence[Tensor] | None:
-        """Return the outputs stored under `key` in host memory, or None; nobody writes to them."""
+        """Return the outputs stored under `key`, in host memory and never modified, or None."""
 
     def insert(self, key: bytes, outputs: Sequence[Tensor]) -> None:
-        """Store `outputs`, which are in host memory; the tensors must be copied, their buffers are not the cache's.
+        """Store `outputs`, which are in host memory.
 
-        Keys have 32 bytes. An output without a name is the core's own, to be stored like the others.
+        Copy the tensors: their buffers do not belong to the cache. Keys have 32 bytes. The core may
+        add an output with an empty name; store it like the others.
         """
 
     def metrics(self) -> Sequence[FamilySnapshot]:
-        """Return the cache's own metrics, of the cache as a whole (optional); asked for at each scrape."""
+        """Return the metrics of the cache as a whole (optional); called at each scrape."""
         return ()
 
     def close(self) -> None:
-        """Free what the cache holds (optional); calls that still wait must end, with whatever error."""
+        """Release the resources of the cache (optional).
+
+        Calls in progress must end, with any error.
+        """

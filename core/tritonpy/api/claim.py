@@ -1,4 +1,4 @@
-"""An address that is taken once and then served by several processes."""
+"""Addresses that one process reserves and several processes serve."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Where clients come in: `host:port` or `unix:/path`, as `address`.
+    """An address that several processes serve; `address` is `host:port` or `unix:/path`.
 
-    `listening` is a socket that listens, from which all processes accept; without it each listens by itself: on `port` with SO_REUSEPORT, so that
-    the kernel spreads the connections, or, where there is no port either, the first process alone. `process` counts them from 0.
+    All processes accept from the listening socket `listening` if it is set. Otherwise each process
+    listens on `port` with SO_REUSEPORT, and the kernel distributes the connections. If `port` is 0,
+    too, only the first process listens. `process` is the index of the process, from 0.
     """
 
     address: str
@@ -22,8 +23,8 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
-    """A claim in the hands of who took it; `close` gives it up, once the processes are gone."""
+class ClaimedAddress:
+    """A reserved address; call `close` to release it after the processes have ended."""
 
     claim: Claim
     close: Callable[[], None]

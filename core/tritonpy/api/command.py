@@ -1,4 +1,4 @@
-"""The interface of a subcommand of the command line."""
+"""The interface of subcommands of the command line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import ClassVar
 
 
 class Command(ABC):
-    """`tritonpy NAME …`; the class docstring's first line is its help."""
+    """The subcommand `tritonpy NAME …`; the first line of the class docstring is its help text."""
 
     usage_status: ClassVar[int] = 1
-    """The exit status for a command line that cannot be understood."""
+    """The exit status for an invalid command line."""
     common_options: ClassVar[Mapping[str, str]] = {}
-    """Options that `--help` shows, with a text of one line. Then `--help-all` shows every option; otherwise `--help` does."""
+    """Options that `--help` shows, with a text of one line each.
+
+    If it is empty, `--help` shows every option. Otherwise `--help-all` does.
+    """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add arguments (optional)."""
+        """Add arguments to `parser` (optional)."""
 
     @abstractmethod
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do it; return the exit status."""
+        """Run the subcommand and return its exit status."""

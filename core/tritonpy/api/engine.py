@@ -1,4 +1,4 @@
-"""The interface that frontends, ensembles and models that call models talk to."""
+"""The engine interface, which frontends, ensembles and models that call models use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from tritonpy.api.operation import Operation, OperationCall
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
-from tritonpy.config.qualified import qualified
+from tritonpy.config.qualified_names import qualified_name
 from tritonpy.custom_metrics.snapshot import FamilySnapshot, HistogramSnapshot
 from tritonpy.errors import NotFound
 from tritonpy.logs import LogChanges, LogSettings
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ServerMetadata(msgspec.Struct, frozen=True):
-    """Who the server is; the fields are those of the protocol."""
+    """Name, version and extensions of the server; the fields are those of the protocol."""
 
     name: str
     version: str
@@ -29,7 +29,7 @@ class ServerMetadata(msgspec.Struct, frozen=True):
 
 
 class TensorMetadata(msgspec.Struct, frozen=True):
-    """One input or output; -1 in `shape` is a variable dimension, the batch dimension included."""
+    """One input or output; -1 in `shape` is a variable dimension. The batch dimension is included."""
 
     name: str
     datatype: str
@@ -37,7 +37,7 @@ class TensorMetadata(msgspec.Struct, frozen=True):
 
 
 class ModelMetadata(msgspec.Struct, frozen=True):
-    """What clients know of a model; `versions` are the ready ones, as text."""
+    """The metadata of a model that clients see; `versions` are the ready versions, as text."""
 
     name: str
     versions: list[str]
@@ -47,14 +47,14 @@ class ModelMetadata(msgspec.Struct, frozen=True):
 
 
 class Duration(msgspec.Struct):
-    """How often something happened, and how long it took altogether in ns."""
+    """How often something happened, and its total duration in ns."""
 
     count: int = 0
     ns: int = 0
 
 
 class InferStatistics(msgspec.Struct):
-    """Times of the requests of one model version; `success` includes cache hits."""
+    """Durations of the requests of one model version; `success` includes cache hits."""
 
     success: Duration
     fail: Duration
@@ -67,7 +67,7 @@ class InferStatistics(msgspec.Struct):
 
 
 class ResponseStatistics(msgspec.Struct):
-    """Times of the n-th responses of a decoupled model."""
+    """Durations of the n-th responses of a decoupled model."""
 
     compute_infer: Duration
     compute_output: Duration
@@ -78,7 +78,7 @@ class ResponseStatistics(msgspec.Struct):
 
 
 class BatchStatistics(msgspec.Struct):
-    """Executions of one batch size."""
+    """Durations of executions with one batch size."""
 
     batch_size: int
     compute_input: Duration
@@ -87,7 +87,10 @@ class BatchStatistics(msgspec.Struct):
 
 
 class MemoryUsage(msgspec.Struct):
-    """Memory that a model holds: `type` is that of a device, CPU, CPU_PINNED or GPU, `id` counts devices of that type from 0."""
+    """Memory that a model holds on one device.
+
+    `type` is CPU, CPU_PINNED or GPU. `id` counts the devices of that type from 0.
+    """
 
     type: str
     id: int
@@ -95,9 +98,11 @@ class MemoryUsage(msgspec.Struct):
 
 
 class ModelStatistics(msgspec.Struct, omit_defaults=True):
-    """Everything counted for one model version; the fields up to `memory_usage` are those of the protocol.
+    """All statistics of one model version.
 
-    `namespace` is the repository of the model, where several may hold models of the same name.
+    The fields up to `memory_usage` are those of the protocol.
+    `namespace` is the model's repository if several repositories may contain models of the same
+    name.
     """
 
     name: str
@@ -113,12 +118,16 @@ class ModelStatistics(msgspec.Struct, omit_defaults=True):
 
     @property
     def qualified_name(self) -> str:
-        """The name that no other model of the server has."""
-        return qualified(self.namespace, self.name)
+        """The name of the model, unique in the server."""
+        return qualified_name(self.namespace, self.name)
 
 
 class SummarySnapshot(msgspec.Struct, frozen=True):
-    """What a summary saw: how many observations, their sum, and recent (quantile, value) pairs; None is a quantile of nothing."""
+    """The state of a summary: number and sum of the observations, and quantiles.
+
+    `quantiles` are pairs (quantile, value) of recent observations. The value is None without
+    observations.
+    """
 
     count: int
     sum: int
@@ -126,7 +135,10 @@ class SummarySnapshot(msgspec.Struct, frozen=True):
 
 
 class GpuShare(msgspec.Struct):
-    """The part of a model version's counts that its instances on one GPU have; `gpu` counts the visible GPUs from 0, None is the part of no GPU."""
+    """The share of a model version's statistics that belongs to its instances on one GPU.
+
+    `gpu` counts the visible GPUs from 0. None is the share of instances without a GPU.
+    """
 
     gpu: int | None
     statistics: ModelStatistics
@@ -134,17 +146,23 @@ class GpuShare(msgspec.Struct):
 
 
 class ModelGauges(msgspec.Struct):
-    """What the metrics need beside the statistics: failures by reason, requests waiting, seconds to load, metric tags.
+    """Values of one model version that only the metrics show.
 
-    `first_response` is in ms; `summaries` are in µs, by part of a request's time: request, queue, compute_input, compute_infer, compute_output,
-    and with a response cache cache_hit and cache_miss. Both are there where the server was told to measure them. `shares` part the statistics of a
-    model with instances on GPUs; `cached`: the model uses the server's response cache.
+    - `failures`: the number of failures by reason; `pending`: the number of waiting requests.
+    - `load_seconds`: the duration of the load in seconds; `tags`: the metric tags.
+    - `first_response`: a histogram in ms.
+    - `summaries`: in µs, by part of a request's time: request, queue, compute_input, compute_infer,
+      compute_output, and with a response cache cache_hit and cache_miss.
+    - `shares`: the statistics of a model with instances on GPUs, by GPU.
+    - `cached`: the model uses the server's response cache.
+
+    `first_response` and `summaries` exist only if the server is configured to measure them.
     """
 
     failures: dict[str, int]
     pending: int
     load_seconds: float
-    late_answers: int
+    late_responses: int
     tags: dict[str, str]
     first_response: HistogramSnapshot | None = None
     summaries: dict[str, SummarySnapshot] = {}
@@ -153,7 +171,7 @@ class ModelGauges(msgspec.Struct):
 
 
 class ModelIndex(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of the repository index; a model that was never loaded has a name only."""
+    """One line of the repository index; only `name` is set for a model that was never loaded."""
 
     name: str
     version: str = ""
@@ -162,27 +180,35 @@ class ModelIndex(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Engine(ABC):
-    """The server without its protocols. Takes and returns plain values, so that it can live in another process.
+    """The server without its protocols.
 
-    Every method may be called from any thread. `infer` never blocks; `load_model` takes as long as the model does, and `is_model_ready` asks the model,
-    which may take seconds: never call these two on an event loop. The others answer from memory (over a socket when the engine is remote): call
-    them off the event loop where that matters.
-    A model version is an int, -1 for the newest ready one. Errors are TritonErrors in Triton's words.
+    It takes and returns plain values, so that it can run in another process. Any thread may call
+    any method. `infer` never blocks. `load_model` takes as long as the load, and `is_model_ready`
+    may wait seconds for the model: never call these two on an event loop. The others respond from
+    memory, or over a socket if the engine is remote; call them off the event loop where that
+    matters.
+
+    A model version is an int; -1 selects the newest ready version. Errors are TritonErrors with
+    Triton's texts.
     """
 
     @abstractmethod
     def infer(self, request: InferRequest) -> None:
-        """Hand over a request. On return the model owns it and answers to its sink; if this raises, the caller still owns it.
+        """Start an inference.
 
-        From within the server's event loop the model begins at the end of the loop's turn: do not block the loop on the answer.
-        A request that uses regions holds them until its final answer.
+        When it returns, the model owns the request and responds to its sink. If it raises, the
+        caller still owns the request. For calls from the server's event loop the model starts at
+        the end of the current event-loop iteration: do not block the loop while you wait for the
+        response. A request that uses regions holds them until its final response.
         """
 
-    def infer_alike(self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]) -> None:
-        """Hand over requests of clients that came together; `refused(request, error)` gets those for which `infer` would have raised.
+    def infer_many(self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]) -> None:
+        """Start inferences for requests with identical headers that arrived together.
 
-        They differ in their ids, times and the values of their inputs alone, none of which is BYTES; they have the same sink, and none is
-        traced, belongs to a sequence, uses regions or has parameters. What is asked of each may then be asked once for all.
+        `refused(request, error)` is called for each request for which `infer` would have raised.
+        The requests differ only in ids, times and input values. They have no BYTES inputs and share
+        one sink. None is traced, belongs to a sequence, uses regions or has parameters. An
+        implementation can therefore check all of them at once.
         """
         for request in requests:
             try:
@@ -192,29 +218,36 @@ class Engine(ABC):
 
     @abstractmethod
     def server_metadata(self) -> ServerMetadata:
-        """Return name, version and protocol extensions."""
+        """Return the server's name, version and protocol extensions."""
 
     @abstractmethod
     def is_live(self) -> bool:
-        """Say whether the server runs at all."""
+        """Return whether the server runs."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Say whether the server and, with strict readiness, every known model serves; asks no model itself, so that a probe never waits for one."""
+        """Return whether the server is ready; with strict readiness every known model must be, too.
+
+        It never calls a model, so that a probe never waits for one.
+        """
 
     @abstractmethod
     def is_model_ready(self, name: str, version: int = -1) -> bool:
-        """Ask the model whether it serves; raises for a name that was never seen.
+        """Return whether the model is ready; raises NotFound for an unknown name.
 
-        Takes up to 5 s, where the model has a check of its own; one that says nothing by then is not ready.
+        Takes up to 5 s if the model has a readiness check of its own. A model whose check takes
+        longer is not ready.
         """
 
     @abstractmethod
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
-        """Return inputs, outputs and versions."""
+        """Return the inputs, outputs and versions of a model."""
 
     def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
-        """Return the names of the request parameters that the model reads; None if it may read any, or it is not loaded."""
+        """Return the names of the request parameters that the model reads.
+
+        None if it may read any, or if it is not loaded.
+        """
         return None
 
     @abstractmethod
@@ -223,19 +256,22 @@ class Engine(ABC):
 
     @abstractmethod
     def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
-        """Return the statistics of one version, of all versions of a model, or with no name of every model."""
+        """Return the statistics of one version or of all versions of a model.
+
+        If `name` is empty, return those of every model.
+        """
 
     @abstractmethod
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
-        """Return by (qualified name of the model, version) what only the metrics show."""
+        """Return the values that only the metrics show, by qualified model name and version."""
 
     @abstractmethod
     def custom_metrics(self) -> Sequence[FamilySnapshot]:
-        """Return the metrics that the models made themselves."""
+        """Return the metrics that the models created."""
 
     @abstractmethod
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
-        """List every model of the repositories, or only the ready ones."""
+        """Return every model of the repositories, or only the ready ones."""
 
     @abstractmethod
     def load_model(
@@ -245,55 +281,75 @@ class Engine(ABC):
         files: Mapping[str, bytes] | None = None,
         versions: Sequence[int] = (),
     ) -> None:
-        """Load or reload; returns when it serves. `config` (JSON) and `files` ("file:1/model.onnx" -> content) replace those on disk.
+        """Load or reload a model; returns when it serves.
 
-        With `versions` those are loaded beside what serves, whatever the version policy says, until the next load without.
+        `config` (JSON) and `files` ("file:1/model.onnx" -> content) replace those of the
+        repository. `versions` are loaded in addition to the serving ones, regardless of the version
+        policy, until the next load without `versions`.
         """
 
     @abstractmethod
     def unload_model(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
-        """Start to unload the model, or only `versions` of it; returns at once, requests in flight finish."""
+        """Start to unload a model, or only `versions` of it.
+
+        It returns immediately. Requests in flight finish.
+        """
 
     @abstractmethod
     def regions(self, kind: RegionKind, name: str = "") -> Sequence[SystemRegion | CudaRegion]:
-        """Return one registered region of shared memory, or with no name all of that kind in the order of their names."""
+        """Return one registered shared-memory region, or all regions of that kind, sorted by name."""
 
     @abstractmethod
     def check_region(self, kind: RegionKind, name: str) -> None:
-        """Raise what registering `name` is refused with whatever memory it is for: not allowed, no name."""
+        """Raise the error of any registration as `name`: shared memory is off, or no name."""
 
     @abstractmethod
     def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
-        """Let requests use `byte_size` bytes from `offset` of the POSIX shared-memory object `key`."""
+        """Register `byte_size` bytes from `offset` of the POSIX shared-memory object `key`."""
 
     @abstractmethod
     def register_cuda_region(self, name: str, handle: bytes, device_id: int, byte_size: int) -> None:
-        """Let requests use `byte_size` bytes of the GPU memory with the IPC handle `handle`; may take as long as CUDA does to start."""
+        """Register `byte_size` bytes of the GPU memory with the IPC handle `handle`.
+
+        The first call may take as long as the start of CUDA.
+        """
 
     @abstractmethod
     def unregister_regions(self, kind: RegionKind, name: str = "") -> None:
-        """Forget a region, or with no name all of that kind; requests in flight that use it keep it until they are answered."""
+        """Unregister a region, or all regions of that kind if `name` is empty.
+
+        Requests in flight keep the regions that they use until their final response.
+        """
 
     @abstractmethod
     def trace_settings(self, model_name: str = "") -> TraceSettings:
-        """Return what applies to a model, or with no name to those without settings of their own; asks the model whether it serves: not on an event loop."""
+        """Return the trace settings of a model, or those of models without own settings.
+
+        It checks whether the model is ready: do not call it on an event loop.
+        """
 
     @abstractmethod
     def change_trace_settings(self, changes: TraceChanges, model_name: str = "") -> None:
-        """Follow new trace settings from the next request on; asks the model whether it serves: not on an event loop."""
+        """Apply new trace settings from the next request on.
+
+        It checks whether the model is ready: do not call it on an event loop.
+        """
 
     @abstractmethod
     def log_settings(self) -> LogSettings:
-        """Return what this process logs and how."""
+        """Return the log settings of this process."""
 
     @abstractmethod
     def change_log_settings(self, changes: LogChanges) -> None:
-        """Log otherwise from the next line on, in this process and in those of models."""
+        """Apply new log settings from the next line on, in this process and in those of models."""
 
     def operations(self) -> Sequence[Operation]:
-        """Return the management operations that the server offers beside the protocol."""
+        """Return the management operations that the server offers in addition to the protocol."""
         return ()
 
     def operate(self, name: str, call: OperationCall) -> Any:
-        """Answer a call of the operation `name` with plain JSON; it may take its time: not on an event loop. Raises NotFound for an unknown one."""
-        raise NotFound(f"there is no operation '{name}'")
+        """Call the operation `name` and return its result as plain JSON.
+
+        It may take long: do not call it on an event loop. Raises NotFound for an unknown operation.
+        """
+        raise NotFound(f"unknown operation '{name}'")

@@ -1,4 +1,4 @@
-"""The interface of a frontend: a protocol on a port."""
+"""The interface of frontends, which serve a protocol on a port."""
 
 from __future__ import annotations
 
@@ -10,32 +10,39 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tritonpy.api.claim import Claim, Claimed
+from tritonpy.api.claim import Claim, ClaimedAddress
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.tracer import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.request_memory import RequestMemory
 
 if TYPE_CHECKING:
-    from tritonpy.access.gatekeeper import Gatekeeper
+    from tritonpy.access.authorizer import Authorizer
     from tritonpy.api.engine import Engine
-    from tritonpy.listening.single_port import SinglePort
+    from tritonpy.network.single_port import SinglePort
 
 
 @dataclass(frozen=True, slots=True)
 class FrontendContext:
-    """`host` is the server-wide bind address, used where the frontend's own options give none.
+    """The environment of a frontend.
 
-    With a `gatekeeper` the frontend asks it to admit every call before it does anything for it, or even says whether a model is there.
-    The headers of inference calls that `kept_headers` names, in lower case, go into `InferRequest.headers`. `metrics` takes what it counts.
-    With a `single_port` it opens no port: that one passes it connections through `accept`.
-    With a `claim` it is one of several processes that serve one address, which the claim says instead of the options.
-    What the frontend keeps for clients (bodies, decompressed data, answers that they do not read) it reserves in `memory` first.
+    - `host`: the server-wide bind address, used if the frontend's own options give none.
+    - `authorizer`: if set, it must admit each call before the frontend does anything else for the
+      call. Until then the frontend must not even reveal whether a model exists.
+    - `kept_headers`: names, in lower case, of the headers of inference calls that the frontend
+      copies to `InferRequest.headers`.
+    - `metrics`: takes the metrics of the frontend.
+    - `claim`: if set, the frontend runs in one of several processes that serve one address. The
+      claim then overrides the address in the options.
+    - `single_port`: if set, the frontend opens no port. The single port passes connections to
+      `accept`.
+    - `memory`: the frontend reserves here what it stores for clients: bodies, decompressed data
+      and unread responses.
     """
 
     host: str
     log: logging.Logger
-    gatekeeper: Gatekeeper | None = None
+    authorizer: Authorizer | None = None
     tracer: Tracer = field(default_factory=Tracer)
     kept_headers: frozenset[str] = frozenset()
     metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
@@ -45,15 +52,17 @@ class FrontendContext:
 
 
 class Frontend(ABC):
-    """Speaks one protocol on the server's event loop. `start` is the one required method.
+    """Serves one protocol on the server's event loop. `start` is the one required method.
 
-    Life: `start` (returns when the port accepts), `serving` (the models are loaded),
-    `wind_down` (refuse new connections), `drain` (refuse new requests, let live ones finish), `stop` (close everything).
-    All of them run on the server's event loop; none may install signal handlers. Answers to requests come through a `LoopSink`.
+    The server calls `start` (returns when the port accepts), `serving` (the models are loaded),
+    `stop_accepting` (refuse new connections), `drain` (refuse new requests, finish those in flight)
+    and `stop` (close everything) in this order, all on its event loop. None may install signal
+    handlers. Responses arrive through a `LoopSink`.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
-    protocols: ClassVar[tuple[str, ...]] = ()  # ALPN names of the protocols whose connections `accept` takes
+    # ALPN names of the protocols whose connections `accept` takes.
+    protocols: ClassVar[tuple[str, ...]] = ()
     scales: ClassVar[bool] = False  # True: several processes can serve it together, see `claim`
 
     def __init__(self, options: Any, context: FrontendContext) -> None:
@@ -62,48 +71,57 @@ class Frontend(ABC):
 
     @abstractmethod
     async def start(self, engine: Engine) -> None:
-        """Listen. Raises StartupError when the port is taken, naming address and port."""
+        """Listen. Raises StartupError with address and port if the port is in use."""
 
-    def claim(self) -> Claimed:
-        """Take the address for processes that will serve it together, and do not serve it (only where it `scales`). Raises StartupError as `start` does."""
+    def claim(self) -> ClaimedAddress:
+        """Reserve the address for processes that will serve it together, without serving it.
+
+        Required only if `scales` is set. Raises StartupError as `start` does.
+        """
         raise NotImplementedError(f"{type(self).__name__} cannot be served by several processes")
 
     def accept(self, accepted: socket.socket) -> None:
         """Serve a connection that a shared port accepted (only with `protocols`).
 
-        The frontend owns the socket from now on. No byte of it was read: TLS, limits and access rules are the frontend's own.
+        The frontend owns the socket from now on, and no byte of it was read. TLS, limits and access
+        rules are those of the frontend.
         """
         raise NotImplementedError(f"{type(self).__name__} takes no connections of a shared port")
 
     def is_encrypted(self) -> bool:
-        """Return whether its connections begin with a TLS handshake (optional)."""
+        """Return whether its connections start with a TLS handshake (optional)."""
         return False
 
     def http_connection(self) -> asyncio.Protocol:
-        """Return the protocol object of a new HTTP/1.1 connection (only where `protocols` has http/1.1).
+        """Return the protocol object of a new HTTP/1.1 connection.
 
-        A frontend that carries HTTP over another protocol connects it to a transport of its own, and sends it one request.
+        Required only if `protocols` contains http/1.1. A frontend that carries HTTP over another
+        protocol connects it to its own transport and sends it one request.
         """
         raise NotImplementedError(f"{type(self).__name__} does not speak HTTP/1.1")
 
     def serve_http(self, connection: Callable[[], asyncio.Protocol]) -> None:
-        """Serve HTTP requests that are not this frontend's with `http_connection` of another one (optional)."""
+        """Serve other frontends' HTTP requests with their `http_connection` (optional)."""
 
     async def serving(self) -> None:
-        """The server became ready (optional): the moment to begin what readiness need not wait for. Return soon."""
+        """Start activity that readiness need not wait for; the server has become ready (optional).
 
-    async def wind_down(self, timeout_s: float, limit_s: float) -> None:
-        """Refuse new connections, serve those that clients use, and return when they use them no more or after `limit_s` (optional).
+        Return soon.
+        """
 
-        It is the first step of a stop that may take `timeout_s`; requests are not refused yet.
+    async def stop_accepting(self, timeout_s: float, limit_s: float) -> None:
+        """Refuse new connections; return when the others are closed or after `limit_s` (optional).
+
+        It is the first step of a shutdown that may take `timeout_s`. Requests on open connections
+        are still served.
         """
 
     async def drain(self) -> None:
-        """Refuse new requests with Unavailable and return when the live ones are answered (optional)."""
+        """Refuse new requests with Unavailable; return when those in flight end (optional)."""
 
     async def stop(self) -> None:
         """Close every connection and the port (optional)."""
 
     def address(self) -> str:
-        """Return where clients reach it, `host:port`, for the log; empty before `start` (optional)."""
+        """Return the address for the log as `host:port`; empty before `start` (optional)."""
         return ""

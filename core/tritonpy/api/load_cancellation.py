@@ -1,4 +1,4 @@
-"""How a backend learns that the load of its model is canceled."""
+"""Cancellation of a model's load."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from contextlib import contextmanager
 
 
 class LoadCancellation:
-    """Canceled once, from any thread: the model was unloaded while it was loading, its load timed out, or the server stops.
+    """Cancels the load of a model: it was unloaded while loading, timed out, or the server stops.
 
-    A backend that waits for something while it loads passes what ends that wait:
+    Any thread may cancel a load, once. A backend that waits while it loads passes a function that
+    ends the wait:
 
         with model.cancellation.calling(process.kill):
             process.wait()
 
-    A load that cannot be interrupted needs nothing of this: its result is dropped when it returns.
+    A load that cannot be interrupted can ignore this class. Its result is discarded.
     """
 
     def __init__(self) -> None:
@@ -25,11 +26,11 @@ class LoadCancellation:
 
     @property
     def canceled(self) -> bool:
-        """Whether the result of the load is no longer wanted."""
+        """Whether the load is canceled."""
         return bool(self.reason)
 
     def cancel(self, reason: str) -> None:
-        """Cancel the load; `reason` is for the log. Calls the callbacks in this thread."""
+        """Cancel the load and call the callbacks in this thread; `reason` is for the log."""
         with self._lock:
             if self.reason:
                 return
@@ -40,7 +41,10 @@ class LoadCancellation:
 
     @contextmanager
     def calling(self, callback: Callable[[], object]) -> Iterator[None]:
-        """Call `callback` when the load is canceled during the block, at once if it already is. It must not block or raise."""
+        """Call `callback` if the load is canceled during the block.
+
+        If the load is canceled already, call it immediately. It must not block or raise.
+        """
         with self._lock:
             canceled = bool(self.reason)
             self._callbacks.append(callback)

@@ -1,4 +1,4 @@
-"""The versions of a model that a load or unload request names, as clients write them."""
+"""Parsing of the version lists in load and unload requests."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _HIGHEST = 2**63 - 1
 
 
 def named_versions(text: str) -> list[int]:
-    """Return the versions of `text`: one number, or several with commas between them, such as "3" or "1,3".
+    """Return the sorted versions in `text`: one number or several, such as "3" or "1,3".
 
-    Raises InvalidArgument for anything else.
+    Raises InvalidArgument for any other text.
     """
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and 0 < int(part[:20]) <= _HIGHEST for part in parts):

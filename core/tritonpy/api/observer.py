@@ -1,4 +1,4 @@
-"""The interface of an observer: sees what happened to requests."""
+"""The interface of observers, which receive events of requests."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from tritonpy.types import InferRequest, InferResponse
 
 
 class Event(enum.Enum):
-    """What an observer can ask for."""
+    """The events that an observer can subscribe to."""
 
-    ANSWER = "answer"  # each answer of a request, before it is sent; the final one closes its time stamps
+    RESPONSE = "response"  # each response, before it is sent; the final one completes the time stamps
 
 
 class Observer(ABC):
-    """Sees events, in the thread where they happen: be quick, never block, never raise (an exception is logged and the observer goes on).
+    """Receives events in the thread where they occur.
 
-    `events` states which ones are wanted; a server without observers pays one truth test per batch.
+    Be fast, never block and never raise. An exception is logged, and the observer stays active.
+    `events` names the events that the observer receives. A server without observers pays one truth
+    test per batch.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
-    events: ClassVar[frozenset[Event]] = frozenset({Event.ANSWER})
+    events: ClassVar[frozenset[Event]] = frozenset({Event.RESPONSE})
 
     def __init__(self, options: Any) -> None:
         self.options = options
 
     @abstractmethod
-    def answered(self, request: InferRequest, response: InferResponse, now_ns: int) -> None:
-        """Take note of an answer; `request.batch` has the time stamps of its execution."""
+    def responded(self, request: InferRequest, response: InferResponse, now_ns: int) -> None:
+        """Observe a response; `request.batch` has the time stamps of its execution."""
 
     def close(self) -> None:
-        """Flush (optional)."""
+        """Flush pending data (optional)."""

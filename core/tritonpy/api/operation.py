@@ -1,4 +1,4 @@
-"""Management operations: what clients may ask of a server beside the protocol, as plain JSON over HTTP below /v2/."""
+"""Management operations: calls in addition to the protocol, as plain JSON over HTTP below /v2/."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _PARAMETER = re.compile(r"\{([a-z_]+)\}")
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What is offered: plain data, so that it can be known in another process.
+    """The description of an operation: plain data, so that it can be sent to another process.
 
-    `path` lies below /v2/ and may hold parameters: `traffic/routes/{route}`. `verb` is the right that a caller needs on the server.
-    `summary` is one sentence for the description of the interface. Raises ValueError for a path that cannot be one.
+    `path` is below /v2/ and may contain parameters: `traffic/routes/{route}`. `verb` is the right
+    that a caller needs on the server. `summary` is one sentence for the interface description.
+    Raises ValueError for an invalid path.
     """
 
     name: str
@@ -43,9 +44,10 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class OperationCall(msgspec.Struct, frozen=True):
-    """One call: the path's parameters, the body as plain JSON (None: there was none) and the revision that the caller has read.
+    """One call: the path's parameters, the body as plain JSON or None, and the known revision.
 
-    `revision` comes from the header If-Match, None without one; an answer that is an object with the member `revision` gets it as its ETag.
+    `revision` comes from the If-Match header and is None without it. If the result is an object
+    with the member `revision`, that becomes its ETag.
     """
 
     parameters: Mapping[str, str] = {}
@@ -53,12 +55,18 @@ class OperationCall(msgspec.Struct, frozen=True):
     revision: int | None = None
 
 
-Answerer = Callable[[OperationCall], Any]
-"""Answers a call with plain JSON, or raises a TritonError. Called in any thread but that of an event loop; may take its time."""
+OperationHandler = Callable[[OperationCall], Any]
+"""Handles a call: returns plain JSON or raises a TritonError.
+
+Called in any thread except that of an event loop. It may take long.
+"""
 
 
 class OperationGroup(ABC):
-    """Operations that a plugin offers, made once for a server: under `operations:` of server.yaml by the name of its registration."""
+    """A group of operations of a plugin, configured under `operations:` of server.yaml.
+
+    The server creates one object of each configured group.
+    """
 
     Options: ClassVar[type[Options]] = NoOptions
 
@@ -67,8 +75,8 @@ class OperationGroup(ABC):
         self.engine = engine
 
     @abstractmethod
-    def operations(self) -> Mapping[Operation, Answerer]:
-        """Return what is offered, and what answers it; asked once."""
+    def operations(self) -> Mapping[Operation, OperationHandler]:
+        """Return the operations and their handlers; called once."""
 
     def close(self) -> None:
-        """End (optional); no call is open any more."""
+        """Release resources (optional); no call is in flight any more."""

@@ -1,4 +1,4 @@
-"""What a plugin's class is configured with."""
+"""The base classes of plugin options."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import msgspec
 
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Base of the options of a plugin's class; the keys of `server.yaml` are decoded into a subclass of it.
+    """Base of the options of a plugin's class, decoded from its keys in `server.yaml`.
 
-    Fields are written with underscores in Python; both `max_size` and `max-size` are accepted in the file. Give each
-    field a type, a default and, through `Annotated[int, msgspec.Meta(description="…")]`, the sentence that
-    `tritonpy serve --help-all` prints.
+    Fields have underscores in Python; the file may use `max_size` or `max-size`. Give each field a
+    type, a default and a description. Write the description as `Annotated[int,
+    msgspec.Meta(description="…")]`. `tritonpy serve --help-all` prints it.
     """
 
 
 class NoOptions(Options, frozen=True):
-    """For a class that has none."""
+    """Options of a class that has none."""

@@ -1,4 +1,4 @@
-"""The interface of the rate limiter: which instance may execute now, across all models."""
+"""The interface of rate limiters, which decide across all models which instance may execute."""
 
 from __future__ import annotations
 
@@ -11,49 +11,53 @@ if TYPE_CHECKING:
 
 
 class RateLimiter(ABC):
-    """One object per server. An instance acquires before it takes a batch and releases after `execute` returned.
+    """Grants executions to instances; a server has one limiter.
 
-    `instance` is a text that stands for one instance of one load of a version: no two have the same at one time.
+    An instance acquires a grant before it takes a batch and releases it after `execute` returned.
+    `instance` is a text that identifies one instance of one load of a version.
     """
 
     def register(self, instance: str, device: int, group: ModelInstanceGroup) -> bool:
-        """Take note of an instance and what it needs; return whether it has to ask at all: if not, nothing but `unregister` is called for it.
+        """Register an instance with its demands; return whether it needs grants at all.
 
-        Called before the instance is made, also for one that joins a model that serves. Raises InvalidArgument where what it needs can
-        never be met; it is then not registered.
+        If not, the limiter is not called for it again, except for `unregister`. Called before the
+        instance is created, also for an instance added to a serving model. Raises InvalidArgument
+        if its demands can never be met; it is not registered then.
         """
         return True
 
     def unregister(self, instance: str) -> None:
-        """Forget an instance, what it waits for, and what it holds: that is free again."""
+        """Remove an instance: cancel its wait and release its grant."""
 
     @abstractmethod
     def acquire(self, instance: str, granted: Callable[[], object]) -> bool:
-        """Return True if `instance` may execute now; otherwise return False and call `granted` when it may.
+        """Return True if `instance` may execute now; otherwise call `granted` when it may.
 
-        Never blocks: not every instance has a thread. `granted` is called once, from any thread, without a lock that `acquire`, `release` or
-        `unregister` want; it is quick. An instance that waits does not ask again.
+        It never blocks, since not every instance has a thread. `granted` is called once, from any
+        thread, without a lock that `acquire`, `release` or `unregister` needs. It is fast. A
+        waiting instance does not call `acquire` again.
         """
 
-    def again(self, instance: str, granted: Callable[[], object]) -> bool:
-        """Give back a grant and ask for the next one, in one step; answers as `acquire` does (optional).
+    def reacquire(self, instance: str, granted: Callable[[], object]) -> bool:
+        """Release a grant and acquire the next one in one step (optional).
 
-        For an instance that has more to do: it stands in line with those that wait before anybody gets what it gives back.
+        It returns what `acquire` returns. For an instance with more work: it joins the waiting
+        instances before the released grant is assigned.
         """
         self.release(instance)
         return self.acquire(instance, granted)
 
     def release(self, instance: str) -> None:
-        """Give back what `acquire`, `again` or the later grant gave; nothing happens where `instance` was forgotten meanwhile."""
+        """Release the grant of `instance`; nothing happens if it was unregistered meanwhile."""
 
 
 class NoRateLimiter(RateLimiter):
-    """Lets everybody run at once: Triton's `--rate-limit=off`."""
+    """Grants every execution immediately: Triton's `--rate-limit=off`."""
 
     def register(self, instance: str, device: int, group: ModelInstanceGroup) -> bool:
-        """Say that nobody has to ask."""
+        """Return False: no instance needs a grant."""
         return False
 
     def acquire(self, instance: str, granted: Callable[[], object]) -> bool:
-        """Say yes."""
+        """Return True."""
         return True

@@ -1,4 +1,4 @@
-"""The interface of a repository agent: checks or changes a model while it loads and unloads."""
+"""The interface of repository agents, which check or change a model while it loads or unloads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from tritonpy.api.options import NoOptions, Options
 
 
 class AgentAction(enum.Enum):
-    """When an agent is asked: LOAD then LOAD_COMPLETE or LOAD_FAIL; UNLOAD then UNLOAD_COMPLETE."""
+    """The phases in which an agent is called.
+
+    LOAD is followed by LOAD_COMPLETE or LOAD_FAIL, UNLOAD by UNLOAD_COMPLETE.
+    """
 
     LOAD = "LOAD"
     LOAD_COMPLETE = "LOAD_COMPLETE"
@@ -24,7 +27,7 @@ class AgentAction(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AgentModel:
-    """The model an agent acts on: its name, its folder now, and the parameters its configuration gives this agent."""
+    """The model that an agent acts on: its name, its current folder and the agent's parameters."""
 
     name: str
     path: Path
@@ -32,7 +35,10 @@ class AgentModel:
 
 
 class RepoAgent(ABC):
-    """Named in `model_repository_agents` of a configuration; agents are asked in their listed order. One object per load of a model."""
+    """Acts on models whose configuration names it in `model_repository_agents`.
+
+    Agents are called in the configured order. The server creates one object per load of a model.
+    """
 
     Options: ClassVar[type[Options]] = NoOptions
 
@@ -41,4 +47,8 @@ class RepoAgent(ABC):
 
     @abstractmethod
     def act(self, action: AgentAction, model: AgentModel) -> Path | None:
-        """Act; on LOAD a returned folder replaces the model's, with the configuration that is in it. An exception on LOAD fails the load with its text."""
+        """Act on `model`.
+
+        On LOAD, a returned folder replaces the model's folder, including its configuration. An
+        exception on LOAD fails the load with its text.
+        """

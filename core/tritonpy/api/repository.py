@@ -1,4 +1,4 @@
-"""The interface of a model repository."""
+"""The interface of model repositories."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from tritonpy.errors import Unavailable
 
 
 class ModelChanged(Unavailable):
-    """The files of a model are no longer those of its listing: who wants it looks it up again."""
+    """Raised if the files of a model differ from those of its listing; look the model up again."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelListing:
     """One model in a repository.
 
-    `fingerprint` differs whenever a file of the model differs (content, name or time); `files` maps each file's relative path to its own
-    fingerprint, so that a change can be named. `path` is the local folder where there is one already.
+    `fingerprint` changes whenever a file of the model changes (content, name or time). `files`
+    maps the relative path of each file to its own fingerprint, so that a change can be described.
+    `path` is the local folder if it exists already.
     """
 
     name: str
@@ -32,17 +33,22 @@ class ModelListing:
 
 @dataclass(frozen=True, slots=True)
 class RepositoryContext:
-    """`url` as configured; `cache` is a folder that the repository may fill, which outlives the server and belongs to all servers of this user."""
+    """The environment of a repository.
+
+    `url` is the configured URL. `cache` is a folder that the repository may fill. It outlives the
+    server, and all servers of this user share it.
+    """
 
     url: str
     cache: Path
 
 
 class Repository(ABC):
-    """A place that holds models, found by the scheme of its URL. `scan` is the one required method.
+    """A store of models, selected by the scheme of its URL. `scan` is the one required method.
 
-    Calls come from the loading threads, one at a time per model. A model that is only half there, such as one that is being uploaded, is not
-    listed, or as it was before; `find` raises Unavailable for it and says why.
+    The loading threads make the calls, one at a time per model. A model that is only partly
+    present, such as during an upload, is omitted, or listed in its previous state. `find` raises
+    Unavailable with the reason for it.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
@@ -53,18 +59,21 @@ class Repository(ABC):
 
     @abstractmethod
     def scan(self) -> Mapping[str, ModelListing]:
-        """List the models by name; raise Unavailable where the repository cannot be read now."""
+        """Return the models by name. Raises Unavailable if the repository cannot be read now."""
 
     def find(self, name: str) -> ModelListing | None:
-        """Return the listing of one model, None where there is none; raise as `scan` does (optional: to be quicker than a scan)."""
+        """Return the listing of one model or None; raises as `scan` does (optional, for speed)."""
         return self.scan().get(name)
 
     def names(self) -> Collection[str]:
-        """Return the names of all models; raise as `scan` does (optional: to be quicker than a scan)."""
+        """Return the names of all models; raises as `scan` does (optional, for speed)."""
         return self.scan().keys()
 
     def peek(self, listing: ModelListing, path: str) -> bytes | None:
-        """Return the content of one small file of `listing`, and bring no other one; None where it cannot be had now (optional)."""
+        """Return the content of one small file of `listing` without fetching others (optional).
+
+        None if it cannot be read now.
+        """
         if listing.path is None:
             return None
         try:
@@ -73,23 +82,27 @@ class Repository(ABC):
             return None
 
     def localize(self, listing: ModelListing) -> Path:
-        """Return a local folder with the files of `listing`; it must not change until `release`, and nobody may write into it.
+        """Return a local folder with the files of `listing` that is not modified until `release`.
 
-        Each call is followed by its own `release`, and the same folder may be returned to several. Raises ModelChanged where the files are others
-        by now, Unavailable where they cannot be had; then nothing of them is left to be released.
+        Each call has its own `release`. Several calls may return the same folder. Raises
+        ModelChanged if the files changed meanwhile and Unavailable if they cannot be fetched. After
+        an error there is nothing to release.
         """
         if listing.path is None:
             raise NotImplementedError(f"{type(self).__name__} must define localize()")
         return listing.path
 
     def release(self, path: Path) -> None:
-        """Take note that the folder of `localize` is no longer used (optional)."""
+        """Release the folder that `localize` returned (optional)."""
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Call `changed`, from any thread and until `close`, when models may have changed (optional: to be quicker than the next poll)."""
+        """Call `changed` when models may have changed, from any thread until `close` (optional).
+
+        It makes changes visible before the next poll.
+        """
 
     def interrupt(self) -> None:
-        """Let the calls that wait now, and later ones, raise Unavailable soon: the server stops (optional)."""
+        """Make waiting and later calls raise Unavailable soon, since the server stops (optional)."""
 
     def close(self) -> None:
-        """Free connections (optional)."""
+        """Close connections (optional)."""

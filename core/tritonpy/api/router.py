@@ -1,4 +1,4 @@
-"""The interface of what decides where the requests of clients go."""
+"""The interface of routers, which decide where the requests of clients go."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tritonpy.api.engine_in_front import EngineInFront
-from tritonpy.api.operation import Answerer, Operation
+from tritonpy.api.forwarding_engine import ForwardingEngine
+from tritonpy.api.operation import Operation, OperationHandler
 from tritonpy.api.options import NoOptions, Options
 
 if TYPE_CHECKING:
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RouterContext:
-    """What the server gives to a router: where its metrics are shown, and where it tells what happens."""
+    """The environment of a router: where it registers its metrics and writes its log."""
 
     metrics: CustomMetrics
     log: logging.Logger
 
 
-class Router(EngineInFront):
-    """Stands between the frontends and the engine, and passes on what it does not decide.
+class Router(ForwardingEngine):
+    """Sits between the frontends and the engine, and forwards the calls that it does not handle.
 
-    Only requests of clients meet it: what models ask of each other goes where they say. A request may be given another `model_name`,
-    `model_version` and `sink` before it is passed on; if the engine refuses it, they are to be put back before the refusal is passed on.
+    Only requests of clients pass through it. Calls from models to models go directly to their
+    target. A router may change `model_name`, `model_version` and `sink` of a request before it
+    forwards it. If the engine refuses the request, the router must restore them before it raises
+    the error.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
@@ -38,13 +40,16 @@ class Router(EngineInFront):
         self.options = options
         self.context = context
 
-    def offered(self) -> Mapping[Operation, Answerer]:
-        """Return operations that change it at run time (optional); asked once."""
+    def router_operations(self) -> Mapping[Operation, OperationHandler]:
+        """Return operations that change the router at run time (optional); called once."""
         return {}
 
     def headers(self) -> frozenset[str]:
-        """Return the names, in lower case, of the headers that it looks for in `InferRequest.headers` (optional); asked once."""
+        """Return the lower-case names of the headers that it needs (optional); called once.
+
+        They are kept in `InferRequest.headers`.
+        """
         return frozenset()
 
     def close(self) -> None:
-        """End (optional); no request is open any more."""
+        """Release resources (optional); no request is in flight any more."""

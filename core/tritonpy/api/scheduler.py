@@ -1,4 +1,4 @@
-"""The interface of a scheduler: which requests run together, where and when."""
+"""The interface of schedulers, which decide which requests run together, where and when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritonpy.types import Batch, InferRequest, InferResponse
 if TYPE_CHECKING:
     from tritonpy.api.batch_policy import BatchPolicy
     from tritonpy.api.engine import Engine
-    from tritonpy.api.sharing import Line
+    from tritonpy.api.sharing import WaitingQueue
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 UNBOUNDED = 1 << 62
@@ -22,12 +22,15 @@ UNBOUNDED = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class SchedulerContext:
-    """What a scheduler knows of its model; `directory` is the model's folder.
+    """The environment of a scheduler; `directory` is the model's folder.
 
-    `line()` returns an empty line for requests that may run in any order, each priority level's own; None: first in, first out.
+    `new_queue()` returns an empty queue for requests that may run in any order. Each priority level
+    has its own. None: first in, first out.
 
-    `policy(name)` returns a new batch policy that a plugin registered under that name. `wake()` makes the runner ask
-    `ready` again; call it when something other than `enqueue` or `released` made a batch ready, without the model's lock.
+    `policy(name)` returns a new batch policy that a plugin registered under that name.
+
+    `wake()` makes the runner call `ready` again. Call it without the model's lock when something
+    other than `enqueue` or `released` made a batch ready.
     """
 
     name: str
@@ -37,23 +40,29 @@ class SchedulerContext:
     policy: Callable[[str], BatchPolicy]
     wake: Callable[[], None]
     directory: Path = Path()
-    line: Callable[[], Line] | None = None
+    new_queue: Callable[[], WaitingQueue] | None = None
 
 
 class Scheduler(ABC):
-    """Owns the requests of one model version from a successful `enqueue` until they are answered.
+    """Owns the requests of one model version from a successful `enqueue` until they are finished.
 
-    Every method is called under the model's lock and must not block or call the engine's blocking methods. The scheduler has no thread:
-    the runner asks `ready` whenever something changed, and cuts a batch with `take` at the last moment. A request that the scheduler itself answers
-    (an error, a time-out, a cancellation) is handed to `request.respond`, which may be called under the lock.
-    `enqueue` is the one required method; a scheduler without instances (an ensemble) needs no more.
+    All methods are called under the model's lock. They must not block, and must not call blocking
+    methods of the engine. The scheduler has no thread. The runner calls `ready` whenever something
+    changed, and forms a batch with `take` as late as possible. If the scheduler itself finishes a
+    request (error, timeout, cancellation), it calls `request.respond`, which is allowed under the
+    lock.
 
-    `uses_instances = False`: there is no backend, and the requests are handed on to the engine. `enqueue` and `cancel` are then called
-    without any lock, from any thread, because a lock must not be held while another model is called.
+    `enqueue` is the one required method. A scheduler without instances, such as the ensemble's,
+    needs no other.
+
+    `uses_instances = False`: there is no backend, and the scheduler forwards the requests to the
+    engine. `enqueue` and `cancel` are then called from any thread without a lock, because no lock
+    may be held during a call of another model.
     """
 
     uses_instances: ClassVar[bool] = True
-    # True where a batch that waits cannot grow: a worker process may then hold the next ones while it executes.
+    # True if a waiting batch cannot grow. A worker process may then hold the next batches while it
+    # executes.
     prefetch: bool = False
 
     def __init__(self, context: SchedulerContext) -> None:
@@ -61,34 +70,39 @@ class Scheduler(ABC):
 
     @abstractmethod
     def enqueue(self, request: InferRequest) -> None:
-        """Take the request, or raise a TritonError and leave it to the caller."""
+        """Take the request, or raise a TritonError and leave the request to the caller."""
 
-    def enqueue_alike(self, requests: Sequence[InferRequest]) -> bool:
-        """Take requests that differ in the values of their inputs alone, all of them, and answer none yet; False: nothing happened (optional).
+    def enqueue_many(self, requests: Sequence[InferRequest]) -> bool:
+        """Take all of `requests` without responding to any yet (optional).
 
-        For who can do that sooner than by one `enqueue` for each. It is not asked of a subclass that changes `enqueue` alone.
+        They differ only in their input values. Return False if nothing was taken. Implement it if
+        it is faster than `enqueue` for each request. It is not called on a subclass that overrides
+        only `enqueue`.
         """
         return False
 
     def ready(self, instance: int, now_ns: int) -> bool | int:
-        """Say whether `instance` has a batch to run: yes, no, or not before this time (ns)."""
+        """Return whether `instance` has a batch to run: True, False, or the earliest time (ns)."""
         raise NotImplementedError(f"{type(self).__name__} must define ready()")
 
     def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
-        """Cut the batch that `ready` promised, of at most `limit` requests; None if there is nothing after all."""
+        """Return the batch that `ready` announced, of at most `limit` requests; None if it is gone."""
         raise NotImplementedError(f"{type(self).__name__} must define take()")
 
     def cancel(self, request: InferRequest) -> None:
-        """Drop `request` and answer it with Cancelled if it waits here; do nothing if it does not."""
+        """If `request` waits here, drop it and respond with Cancelled."""
 
     def expire(self, now_ns: int) -> int | None:
-        """Answer what is overdue; return when to be called again (ns), or None. Asked after each enqueue and at that time."""
+        """Respond to overdue requests; return the time (ns) of the next call, or None.
+
+        Called after each `enqueue` and at the returned time.
+        """
         return None
 
     def released(self, request: InferRequest, reschedule: bool) -> None:
-        """Take note that `request` left its instance: answered for good, or with `reschedule` to run again.
+        """Handle that `request` has left its instance: finished, or with `reschedule` to run again.
 
-        The default refuses the latter: only schedulers that know the notion can take a request back.
+        The default fails the latter: only some schedulers can take a request back.
         """
         if reschedule:
             text = (
@@ -98,52 +112,59 @@ class Scheduler(ABC):
             request.respond(InferResponse.failed(request, Internal(text)))
 
     def instances_changed(self, instances: Sequence[int]) -> None:
-        """Take note of which instances exist; called before the first request and after each in-place update.
+        """Learn which instances exist.
 
-        An instance that is not named any more gets nothing but what is bound to it already, such as the rest of its live sequences.
-        The number of an instance is never given to another one.
+        Called before the first request and after each in-place update. A removed instance gets only
+        work that is already bound to it, such as the rest of its live sequences. The number of an
+        instance is never reused.
         """
 
     def holds(self, instance: int) -> bool:
-        """Say whether anything is still bound to `instance`, which `instances_changed` names no more (optional).
+        """Return whether anything is still bound to the removed `instance` (optional).
 
-        While it is, the instance lives on: it is asked `ready` and `take` as before. Asked again whenever a request left an instance,
-        something expired, or `wake` was called.
+        While it is, the instance stays alive, and `ready` and `take` are called for it as before.
+        Called again when a request has left an instance, something expired, or `wake` was called.
         """
         return False
 
     def lost(self, instance: int) -> None:
-        """Take note that the process of `instance` ended and another one takes its place: what it remembered is gone (optional).
+        """Handle that the process of `instance` ended and its state is lost (optional).
 
-        Asked before the requests that it had are answered with an error. What cannot run without that memory is refused here.
+        Another process replaces it. Called before its requests are failed. Respond here to requests
+        that cannot run without that state.
         """
 
     def restored(self, instance: int) -> None:
-        """Record that `instance`, which was lost, serves again (optional).
+        """Handle that `instance`, which was lost, serves again (optional).
 
-        Until then another instance is the better place for what is bound to none.
+        Until then, prefer other instances for requests that are bound to none.
         """
 
-    def take_back(self, requests: Sequence[InferRequest]) -> Sequence[InferRequest]:
-        """Let requests wait again, before all others, whose instance ended before it executed them, oldest first (optional).
+    def requeue(self, requests: Sequence[InferRequest]) -> Sequence[InferRequest]:
+        """Put requests back to the front of the queue (optional).
 
-        Called before `lost`. Returns those that cannot run again, which are answered with an error; the default returns all.
+        Their instance ended before it executed them. They are sorted, oldest first. Called before
+        `lost`. Return the requests that cannot run again; they are failed. The default returns all.
         """
         return requests
 
     def is_live(self) -> bool:
-        """Say whether sequences live to which requests that are still to come belong (optional).
+        """Return whether live sequences still expect requests (optional).
 
-        A server that exits stops such a scheduler first, and then waits for its sequences before it refuses their requests.
+        At shutdown the server stops such a scheduler first. It then waits for the sequences before
+        it refuses their requests.
         """
         return False
 
     def pending(self) -> Sequence[InferRequest]:
-        """The requests that still wait; used to answer them when the server gives up on them."""
+        """The requests that still wait; used to respond to them when the server stops waiting."""
         return ()
 
     def stop(self) -> None:
-        """Accept no more; the core waits for what is open."""
+        """Accept no more requests; the core waits for those in flight."""
 
     def finish(self) -> None:
-        """Take note that `enqueue` is never called again, after `stop` (optional): what waits for a request that is to come waits in vain."""
+        """Handle that `enqueue` is never called again after `stop` (optional).
+
+        Requests that wait for a later request wait in vain.
+        """

@@ -1,4 +1,4 @@
-"""The interface of what shares a server between its callers: who is let in, and in which order what waits is run."""
+"""The interface of sharing: which principals' requests a server admits, and in which order."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.types import InferRequest
 
 
-class RequestLine(ABC):
-    """The requests that wait at one priority level of one model, iterated in the order in which they are to run; a deque is one too.
+class OrderedRequestQueue(ABC):
+    """The requests that wait at one priority level of one model, iterated in execution order.
 
-    Called under the model's lock. What is added may come to stand anywhere. The order of those that wait changes in no other way.
+    Called under the model's lock. A request may be added at any position. The order of the waiting
+    requests does not change otherwise. A deque satisfies this interface, too.
     """
 
     @abstractmethod
@@ -23,46 +24,47 @@ class RequestLine(ABC):
         """Add `request`."""
 
     def appendleft(self, request: InferRequest) -> None:
-        """Add a request again that was removed and not run (optional); by default it is like a new one."""
+        """Add a removed request again that was not run (optional); the default treats it as new."""
         self.append(request)
 
     @abstractmethod
     def popleft(self) -> InferRequest:
-        """Remove and return the first. Raises IndexError where there is none."""
+        """Remove and return the first request. Raises IndexError if there is none."""
 
     @abstractmethod
     def remove(self, request: InferRequest) -> None:
-        """Remove `request`. Raises ValueError where it does not wait here."""
+        """Remove `request`. Raises ValueError if it does not wait here."""
 
     @abstractmethod
     def clear(self) -> None:
-        """Remove all."""
+        """Remove all requests."""
 
     @abstractmethod
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of requests."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[InferRequest]:
-        """Return them in their order."""
+        """Return the requests in execution order."""
 
     def __contains__(self, request: object) -> bool:
-        """Say whether `request` waits here."""
+        """Return whether `request` waits here."""
         return any(each is request for each in self)
 
     def extend(self, requests: Iterable[InferRequest]) -> None:
-        """Add `requests`, in their order."""
+        """Add `requests` in their order."""
         for request in requests:
             self.append(request)
 
 
-Line = deque[InferRequest] | RequestLine
+WaitingQueue = deque[InferRequest] | OrderedRequestQueue
 
 
 class Sharing(ABC):
-    """Shares a server between its callers; there is one at most. Every method may be called from any thread and must not block.
+    """Divides a server between principals; a server has at most one.
 
-    Only what clients ask for is admitted: a request that a model makes belongs to the request that it is made for (`InferRequest.parent`).
+    Any thread may call any method; none may block. Only requests of clients are admitted. A request
+    that a model makes belongs to the request that it is made for (`InferRequest.parent`).
     """
 
     Options: ClassVar[type[Options]] = NoOptions
@@ -73,15 +75,24 @@ class Sharing(ABC):
 
     @abstractmethod
     def admit(self, request: InferRequest) -> None:
-        """Take note of a request on its way to its model, or raise ResourceExhausted."""
+        """Record a request before it is queued, or raise ResourceExhausted."""
 
     def headers(self) -> frozenset[str]:
-        """Return the names, in lower case, of the headers that it looks for in `InferRequest.headers` (optional); asked once."""
+        """Return the lower-case names of the headers that it needs (optional); called once.
+
+        They are kept in `InferRequest.headers`.
+        """
         return frozenset()
 
     def ended(self, request: InferRequest) -> None:
-        """Take note that an admitted request has its final answer, or that its model refused it; called once for each (optional)."""
+        """Record the end of an admitted request (optional); called once for each.
 
-    def line(self) -> Line:
-        """Return an empty line for one priority level of one model; the default is first in, first out."""
+        It has its final response, or its model refused it.
+        """
+
+    def new_queue(self) -> WaitingQueue:
+        """Return an empty queue for one priority level of one model.
+
+        The default is first in, first out.
+        """
         return deque()

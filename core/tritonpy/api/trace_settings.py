@@ -1,4 +1,4 @@
-"""What is traced, as clients read and change it."""
+"""Trace settings, as clients read and change them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from msgspec import UNSET, UnsetType
 
 
 class TraceSettings(msgspec.Struct, frozen=True):
-    """What applies to a model, or to those without settings of their own.
+    """The trace settings of a model, or of the models without own settings.
 
-    `level` is empty where nothing is traced; `count` is how many traces are still to come, -1 for no limit. `log_frequency` and `file` mean
-    something in the mode "triton" alone; `options` are what else the mode was given, as text.
+    `level` is empty if tracing is off. `count` is the number of remaining traces, -1 for no limit.
+    Only the mode "triton" uses `log_frequency` and `file`. `options` are the other options of the
+    mode, as text.
     """
 
     level: list[str]
@@ -23,7 +24,7 @@ class TraceSettings(msgspec.Struct, frozen=True):
 
 
 class TraceChanges(msgspec.Struct, frozen=True):
-    """New values; None clears what was set, so that the wider setting applies again, UNSET leaves it."""
+    """New trace settings; None removes a value so that the wider setting applies, UNSET keeps it."""
 
     level: list[str] | UnsetType | None = UNSET
     rate: int | UnsetType | None = UNSET

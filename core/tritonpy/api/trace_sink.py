@@ -1,4 +1,4 @@
-"""The interface of a trace mode: where traces go."""
+"""The interface of trace sinks, which write traces; a trace mode selects one."""
 
 from __future__ import annotations
 
@@ -13,38 +13,43 @@ from tritonpy.types.trace import Trace, TraceFamily
 class TraceSink(ABC):
     """Takes the traces of requests; a server has one.
 
-    `propagated` and `begun` run where the request is, maybe on the event loop: be quick, never block. The other methods are called one at a time
-    on a thread of their own. What raises is logged; it costs a trace, never a request.
+    `propagated` and `begun` run in the request's thread, possibly on the event loop: be fast and
+    never block. The other methods are called one at a time on a separate thread. Exceptions are
+    logged. They lose a trace, never a request.
     """
 
     Options: ClassVar[type[Options]] = NoOptions
-    takes_tensors: ClassVar[bool] = True  # False: the level TENSORS notes nothing
-    headers: ClassVar[tuple[str, ...]] = ()  # lower-case names of the headers (gRPC: metadata) that `propagated` reads
+    takes_tensors: ClassVar[bool] = True  # False: the level TENSORS records nothing
+    # lower-case names of the headers (gRPC: metadata) that `propagated` reads
+    headers: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, options: Any) -> None:
         self.options = options
 
     def missing(self) -> str:
-        """Return what the options lack, in a few words: without it nothing is traced (optional)."""
+        """Return what is missing in the options, in a few words (optional); tracing is then off."""
         return ""
 
-    def shown(self) -> Mapping[str, str]:
+    def public_options(self) -> Mapping[str, str]:
         """Return the options that clients may see in the trace settings (optional)."""
         return {}
 
     def propagated(self, headers: Mapping[str, str]) -> Any:
-        """Return the trace that the client's headers continue, None where there is none; such a request is traced whatever the rate (optional)."""
+        """Return the trace context in the client's headers, or None (optional).
+
+        A request with a trace context is traced regardless of the rate.
+        """
         return None
 
     def begun(self, trace: Trace) -> None:
-        """A model takes the request; the sink may set `trace.context` (optional)."""
+        """Handle that a model takes the request (optional); the sink may set `trace.context`."""
 
     @abstractmethod
     def take(self, family: TraceFamily) -> None:
-        """Keep traces that have ended, together."""
+        """Store traces that ended together."""
 
     def settled(self, rule: Any) -> None:
-        """No further trace of that rule will come (optional)."""
+        """Handle that no further trace of `rule` will come (optional)."""
 
     def close(self) -> None:
-        """Write what is kept, then free everything (optional)."""
+        """Write the stored traces, then release all resources (optional)."""

@@ -1,4 +1,4 @@
-"""What a frontend asks whether a request is traced."""
+"""The interface by which frontends find out whether to trace a request."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from tritonpy.types.trace import Trace
 
 
 class Tracer:
-    """Chooses requests; this one none.
+    """Selects the requests to trace; this class selects none.
 
-    A frontend looks at `active` first, which is all that an untraced server costs. Then it calls `sample` for a request of a client, puts the trace
-    into `InferRequest.trace` before `Engine.infer`, and ends it when the last answer was sent.
+    A frontend checks `active` first; a server without tracing pays only for that. It then calls
+    `sample` for each client request and stores the trace in `InferRequest.trace` before
+    `Engine.infer`. It ends the trace after the last response was sent.
     """
 
     active: bool = False
@@ -19,5 +20,5 @@ class Tracer:
     """Lower-case names of the headers that `sample` reads."""
 
     def sample(self, model_name: str, headers: Mapping[str, str]) -> Trace | None:
-        """Return the trace of a request that begins now, None where it is not traced; any thread may ask."""
+        """Return the trace of a request that begins now, or None; any thread may call it."""
         return None

@@ -1,4 +1,4 @@
-"""The interface of transports: what carries the protocols of frontends in place of their own listeners."""
+"""The interface of transports, which carry the protocols of frontends instead of their listeners."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from tritonpy.api.options import NoOptions, Options
 
 
 class Transport:
-    """Carries the protocols of frontends; `carries` maps the names of the frontends to the classes that serve them.
+    """Carries the protocols of frontends.
 
-    These classes take the same options, and are made where the frontends would be.
+    `carries` maps the names of frontends to the classes that serve them. These classes take the
+    same options and are created instead of the frontends.
     """
 
     Options: ClassVar[type[Options]] = NoOptions

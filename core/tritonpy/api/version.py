@@ -1,10 +1,11 @@
-"""The version of the plugin interface."""
+"""The versions of the plugin interface and of the server."""
 
 from __future__ import annotations
 
-# Major, minor. A plugin package may say which one it was written for in a module constant TRITONPY_API_VERSION; another
-# major version is refused by name at start-up, a higher minor one too.
+# Major, minor. A plugin package may declare the version that it was written for in a module
+# constant TRITONPY_API_VERSION. At start-up, another major version or a higher minor version is
+# rejected by name.
 API_VERSION = (1, 0)
 
-# What server metadata shows.
+# The version in the server metadata.
 SERVER_VERSION = "0.1.0"

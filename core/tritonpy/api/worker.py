@@ -1,4 +1,4 @@
-"""The interface to worker processes: how the process of one instance is started."""
+"""The interface that starts worker processes, each of which runs one instance."""
 
 from __future__ import annotations
 
@@ -11,37 +11,42 @@ from tritonpy.api.backend import InstanceContext
 
 
 class WorkerProcess(ABC):
-    """A process that was started for one instance."""
+    """A process that runs one instance."""
 
     pid: int
 
     @abstractmethod
     def wait(self, timeout_s: float) -> int | None:
-        """Wait for its end and return its status as subprocess does (negative: the signal); None when it still runs, or nobody can know."""
+        """Wait for the process to end; return its status as subprocess does (negative: the signal).
+
+        None if it still runs, or if its status cannot be known.
+        """
 
     @abstractmethod
     def kill(self) -> None:
-        """End it at once; nothing happens where it has ended."""
+        """Kill the process; nothing happens if it has ended."""
 
 
 class Launcher(ABC):
-    """Starts the workers of one model version. Methods are called from threads that may wait, for several instances at once.
+    """Starts the worker processes of one model version.
 
-    A worker is any program that speaks the worker protocol on the socket it is given: see `tritonpy.ipc`.
+    Methods are called from threads that may block, for several instances at once. A worker is any
+    program that implements the worker protocol on its socket: see `tritonpy.ipc`.
     """
 
     execution_limit_s: float = 0.0  # a worker whose execution takes longer is killed; 0: no limit
 
     @abstractmethod
     def launch(self, instance: InstanceContext, connection: socket.socket, output: int) -> WorkerProcess:
-        """Start a process that inherits `connection` and writes what it prints to the descriptor `output`.
+        """Start a process that inherits `connection` and prints to the descriptor `output`.
 
-        The caller closes its own ends of both. Raise to fail the load, or the restart, with that text.
+        The caller closes its own ends of both. Raise an exception to fail the load, or the restart,
+        with its text.
         """
 
     @abstractmethod
     def start_message(self, instance: InstanceContext) -> Mapping[str, Any]:
-        """Return what the worker is told to run, as values that JSON can carry."""
+        """Return the start message of the worker, as values that JSON can represent."""
 
     def close(self) -> None:
-        """Free what the launcher holds (optional); called after the last worker ended."""
+        """Release resources (optional); called after the last worker ended."""

@@ -1,4 +1,4 @@
-"""The command line."""
+"""The command line: `tritonpy COMMAND`."""
 
 from __future__ import annotations
 

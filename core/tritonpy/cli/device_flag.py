@@ -1,4 +1,4 @@
-"""What flags say of one GPU: `<gpu>:<value>`."""
+"""Parsing of flags for one GPU: `<gpu>:<value>`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from tritonpy.cli.flag import Parse, integer
 
 
 def device_setting(parse: Parse) -> Parse:
-    """Return a parser that gives no name, the GPU and its value, which `parse` reads. It raises ValueError in Triton's words."""
+    """Return a parser for `<gpu>:<value>` that returns ("", GPU, value); `parse` reads the value.
+
+    The parser raises ValueError with Triton's text.
+    """
 
     def read(text: str) -> tuple[str, str, object]:
         device, colon, value = text.partition(":")

@@ -1,4 +1,4 @@
-"""A command line flag: what it is called, what it means here, and how its text becomes a value."""
+"""Command-line flags: name, help, configuration key, and parsers of their values."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tritonpy.config.server.decode import BOOLEANS
+from tritonpy.config.server.option_decoder import BOOLEANS
 
 Value = Any
 Parse = Callable[[str], Value]
 
 
 class Status(enum.Enum):
-    """What this server does with a flag of Triton's."""
+    """Support of one of Triton's flags in this server."""
 
     IMPLEMENTED = "implemented"
     NO_EFFECT = "no effect"
@@ -23,12 +23,17 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """`--name`. `path` is the key of server.yaml that it sets, `note` says why it has no effect or what to do instead.
+    """A flag `--name`.
 
-    A refused flag is accepted with its `default`, which asks for nothing. `repeated`: each use adds to a list.
-    `keyed`: the text is `[name,]setting=value` and the setting goes below `path`, or to the path that `elsewhere` has for it;
-    one of `lists` is a list to which each use adds. Of two uses for one setting the last one counts, unless `combine` makes other values of
-    all of them. `revise` returns the values as the configuration takes them, and warnings. `bare`: it takes no value.
+    - `path`: the key of server.yaml that the flag sets.
+    - `note`: why the flag has no effect, or the alternative to a refused flag.
+    - `default`: a value with which a refused flag is accepted.
+    - `repeated`: each use adds to a list.
+    - `keyed`: the text is `[name,]setting=value`. The setting is stored below `path`, or at its
+      path in `other_paths`. For settings in `lists`, each use adds to a list.
+    - `combine`: merges the values of several uses. Otherwise the last use of a setting counts.
+    - `revise`: converts the values for the configuration, and returns warnings.
+    - `bare`: the flag takes no value.
     """
 
     name: str
@@ -41,7 +46,7 @@ class Flag:
     default: str = ""
     repeated: bool = False
     keyed: bool = False
-    elsewhere: Mapping[str, str] = field(default_factory=dict, compare=False)
+    other_paths: Mapping[str, str] = field(default_factory=dict, compare=False)
     lists: frozenset[str] = frozenset()
     combine: Callable[[list[Value]], list[Value]] | None = None
     bare: bool = False
@@ -49,14 +54,14 @@ class Flag:
     metavar: str = "VALUE"
 
     def meaning(self) -> str:
-        """Return status and reason in a few words, for the help."""
+        """Return status and reason for the help."""
         if self.status is Status.IMPLEMENTED:
             return f"implemented: {self.path}"
         return f"{self.status.value}: {self.note}"
 
 
 def boolean(text: str) -> bool:
-    """Return Triton's reading of a boolean: true, on, 1, false, off, 0."""
+    """Return the value of a boolean in Triton's notation: true, on, 1, false, off, 0."""
     try:
         return BOOLEANS[text.lower()]
     except KeyError:
@@ -80,7 +85,7 @@ def number(text: str) -> float:
 
 
 def plain(text: str) -> str:
-    """Return the text."""
+    """Return the text unchanged."""
     return text
 
 
@@ -90,22 +95,22 @@ def repository(text: str) -> dict[str, str]:
 
 
 def integer_or_boolean(text: str) -> int:
-    """Return a level, which may be given as a boolean: true is 1."""
+    """Return a level. A boolean is accepted, too: true is 1."""
     return int(BOOLEANS[text.lower()]) if text.lower() in BOOLEANS else integer(text)
 
 
 def not_negative(text: str) -> int:
-    """Return a whole number, 0 for a negative one."""
+    """Return a whole number; negative numbers become 0."""
     return max(0, integer(text))
 
 
 def at_least_one(text: str) -> int:
-    """Return a whole number, 1 for a smaller one."""
+    """Return a whole number; numbers below 1 become 1."""
     return max(1, integer(text))
 
 
 def choice(flag: str, *choices: str, fold: bool = True) -> Parse:
-    """Return a parser for one of `choices`, in any case if `fold`."""
+    """Return a parser for one of `choices`. With `fold` case is ignored."""
 
     def parse(text: str) -> str:
         found = text.lower() if fold else text
@@ -117,7 +122,7 @@ def choice(flag: str, *choices: str, fold: bool = True) -> Parse:
 
 
 def not_empty(flag: str) -> Parse:
-    """Return a parser for a text that may not be empty."""
+    """Return a parser for a text that must not be empty."""
 
     def parse(text: str) -> str:
         if not text:
@@ -150,9 +155,10 @@ def within(flag: str, low: int, high: int) -> Parse:
 
 
 def setting(flag: str, owner: str = "", required: bool = False) -> Parse:
-    """Return a parser for `[name,]setting=value` that gives (name, setting, value).
+    """Return a parser for `[name,]setting=value` that returns (name, setting, value).
 
-    `owner` says what the name is, empty where no name is taken; without `required` the name may be left out.
+    `owner` describes the name; it is empty if the flag takes no name. With `required` the name is
+    mandatory.
     """
     form = f"<{owner} name>,<setting>=<value>" if owner else "<setting>=<value>"
 

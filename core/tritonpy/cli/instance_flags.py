@@ -1,4 +1,4 @@
-"""What the flags about instances say: resources of the rate limiter, host policies."""
+"""Parsing of flags about instances: resources of the rate limiter, host policies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ _HOST_SETTINGS = ("numa-node", "cpu-cores")
 
 
 def resource(text: str) -> tuple[str, str, int]:
-    """Return no name, the key under `rate_limit.resources`, and the count of `<name>:<count>[:<device>]`. Raises ValueError in Triton's words."""
+    """Parse `<name>:<count>[:<device>]` and return ("", key under `rate_limit.resources`, count).
+
+    Raises ValueError with Triton's text.
+    """
     name, *numbers = text.split(":")
     if len(numbers) not in {1, 2}:
         raise ValueError(
@@ -19,8 +22,8 @@ def resource(text: str) -> tuple[str, str, int]:
     return "", ":".join([name, *map(str, device)]), count
 
 
-def fewest(resources: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
-    """Return each resource once: of several counts the smallest one holds, as in Triton."""
+def smallest_counts(resources: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+    """Return each resource once, with its smallest count, as Triton does."""
     counts: dict[str, int] = {}
     for _, key, count in resources:
         counts[key] = min(count, counts.get(key, count))
@@ -28,7 +31,10 @@ def fewest(resources: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
 
 
 def host_setting(text: str) -> tuple[str, str, str]:
-    """Return policy, setting and value of `<policy>,<setting>=<value>`. Raises ValueError in Triton's words."""
+    """Return policy, setting and value of `<policy>,<setting>=<value>`.
+
+    Raises ValueError with Triton's text.
+    """
     policy, _, rest = text.partition(",")
     setting, _, value = rest.partition("=")
     if not (policy and setting and value):

@@ -1,4 +1,4 @@
-"""The life of a serving process: start, wait for a signal, drain, stop."""
+"""The life cycle of a serving process: start, wait for a signal, drain, stop."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from tritonpy.api.frontend import Frontend
-from tritonpy.loops import event_loop_factory
+from tritonpy.event_loops import event_loop_factory
 
 LOG = logging.getLogger("tritonpy.cli")
-# Draining ends at the exit timeout by itself; what is left then closes within this, or not at all.
+# Time to close connections after the exit timeout, before the process is ended by force.
 GRACE_S = 2.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Servable(Protocol):
-    """What a life needs of a server."""
+    """The server as its life cycle needs it."""
 
     @property
     def frontends(self) -> Mapping[str, Frontend]:
@@ -29,25 +29,27 @@ class Servable(Protocol):
 
     @property
     def failure(self) -> str:
-        """Why the server listens but is not live; empty where it is."""
+        """Why the server listens but is not live; empty if it is live."""
 
     async def start(self) -> None:
         """Load the models and listen; raises StartupError."""
 
-    async def wind_down(self, timeout_s: float) -> float:
-        """Refuse new connections and serve those that clients use; return what is left of `timeout_s`."""
+    async def stop_accepting(self, timeout_s: float) -> float:
+        """Refuse new connections and serve those in use. Return the rest of `timeout_s`."""
 
     async def drain(self, timeout_s: float) -> bool:
-        """Refuse new requests; say whether the live ones were answered in time."""
+        """Refuse new requests, and return whether those in flight finished in time."""
 
     async def stop(self) -> None:
         """Close everything."""
 
 
-class Life:
-    """Runs one server once. The first SIGINT or SIGTERM drains and stops it, the second one ends the process.
+class ServerLifecycle:
+    """Runs one server once.
 
-    `at_exit` is called before the process ends the hard way, `exit_now` ends it.
+    The first SIGINT or SIGTERM drains and stops it, the second ends the process.
+
+    `at_exit` is called before `exit_now` ends the process by force.
     """
 
     def __init__(
@@ -61,42 +63,45 @@ class Life:
         self._exit_timeout_s = exit_timeout_s
         self._at_exit = at_exit
         self._exit_now = exit_now
-        self._asked = asyncio.Event()
+        self._stop_requested = asyncio.Event()
         self._watch: threading.Timer | None = None
 
     def run(self) -> None:
-        """Serve on an event loop of its own until a signal comes. Raises what the server's `start` raises."""
+        """Serve on a new event loop until a signal arrives.
+
+        Raises the errors of the server's `start`.
+        """
         before = {number: signal.getsignal(number) for number in SIGNALS}
         try:
             with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
                 runner.run(self._serve())
         finally:
             for number, handler in before.items():
-                signal.signal(number, handler)  # uvloop leaves its own when it closes
+                signal.signal(number, handler)  # uvloop keeps its handlers when it closes
             if self._watch is not None:
                 self._watch.cancel()
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:  # until `run` takes them back: a second signal counts
-            loop.add_signal_handler(number, self._signalled, number)
+        for number in SIGNALS:  # `run` restores them later, since a second signal counts
+            loop.add_signal_handler(number, self._handle_signal, number)
         try:
             if await self._start():
                 self._announce()
-                await self._asked.wait()
-                left_s = await self._server.wind_down(self._exit_timeout_s)
+                await self._stop_requested.wait()
+                left_s = await self._server.stop_accepting(self._exit_timeout_s)
                 if not await self._server.drain(left_s):
-                    self._expired()
+                    self._handle_timeout()
         finally:
             self._watch_exit()
             await self._server.stop()
 
     async def _start(self) -> bool:
-        """Return False when a signal came before the server was ready."""
+        """Start the server. Return False if a signal arrived before it was ready."""
         start = asyncio.ensure_future(self._server.start())
-        asked = asyncio.ensure_future(self._asked.wait())
-        await asyncio.wait({start, asked}, return_when=asyncio.FIRST_COMPLETED)
-        asked.cancel()
+        stop_requested = asyncio.ensure_future(self._stop_requested.wait())
+        await asyncio.wait({start, stop_requested}, return_when=asyncio.FIRST_COMPLETED)
+        stop_requested.cancel()
         if not start.done():
             start.cancel()
             await asyncio.wait({start})
@@ -105,22 +110,22 @@ class Life:
         await start
         return True
 
-    def _signalled(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         LOG.info("Signal (%d) received.", number)
-        if self._asked.is_set():
-            LOG.error("second signal: exiting without waiting for live requests")
+        if self._stop_requested.is_set():
+            LOG.error("second signal: exiting without waiting for requests in flight")
             self._force()
-        self._asked.set()
+        self._stop_requested.set()
         self._watch_exit()
 
     def _watch_exit(self) -> None:
-        """Let a thread end the process at the exit timeout: what hangs may be the event loop itself."""
+        """Let a thread end the process at the exit timeout, since the event loop may hang."""
         if self._watch is None:
-            self._watch = threading.Timer(self._exit_timeout_s + GRACE_S, self._expired)
+            self._watch = threading.Timer(self._exit_timeout_s + GRACE_S, self._handle_timeout)
             self._watch.daemon = True
             self._watch.start()
 
-    def _expired(self) -> None:
+    def _handle_timeout(self) -> None:
         LOG.error("Exit timeout expired. Exiting immediately.")
         self._force()
 
@@ -139,11 +144,13 @@ class Life:
             return
         LOG.info("ready: %s", listed)
         if addresses and all(map(is_loopback, addresses.values())):
-            LOG.info("only this machine can reach it; to open it: --host=0.0.0.0, or 'host: 0.0.0.0' in server.yaml")
+            LOG.info(
+                "only this machine can reach the server; to open it: --host=0.0.0.0, or 'host: 0.0.0.0' in server.yaml"
+            )
 
 
 def is_loopback(address: str) -> bool:
-    """Say whether `host:port` can be reached from this machine alone."""
+    """Return whether only this machine can reach `host:port`."""
     host = address.rpartition(":")[0].strip("[]")
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -1,4 +1,4 @@
-"""`tritonpy COMMAND …`: finds the command, runs it, and turns a start-up error into one clear text."""
+"""`tritonpy COMMAND …`: finds and runs the command, and prints start-up errors."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from tritonpy.cli.serve import ServeCommand, options_help
 from tritonpy.errors import PluginError, StartupError
 from tritonpy.installation import install_command
 from tritonpy.plugins import make_plugin_manager
-from tritonpy.plugins.known import package_of
+from tritonpy.plugins.known_packages import package_of
 
 OWN_COMMANDS: Mapping[str, type[Command]] = {"serve": ServeCommand, "plugins": PluginsCommand}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line `argv` (default: the process's own) and return the exit status: 0, or 1 for an error."""
+    """Run the command line `argv` (default: of the process) and return the exit status, 0 or 1."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(arguments)
     except StartupError as error:
         print(error if isinstance(error, BadFlags) else f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:  # while a command starts; a serving one drains instead
+    except KeyboardInterrupt:  # during the start of a command; a running server drains instead
         return 130
     except SystemExit as stop:  # argparse after --help
         return int(stop.code or 0)
@@ -56,9 +56,12 @@ def _run(arguments: list[str]) -> int:
 
 
 def find_command(name: str) -> type[Command]:
-    """Return the class of a command, ours or a plugin's; raises UsageError with the nearest name."""
+    """Return the class of a command of tritonpy or a plugin.
+
+    Raises UsageError with the closest name.
+    """
     if name in OWN_COMMANDS:
-        return OWN_COMMANDS[name]  # without a look at the plugins: they are found later, as configured
+        return OWN_COMMANDS[name]  # does not load plugins, which the command loads as configured
     commands = _commands()
     if name in commands:
         return commands[name]
@@ -66,7 +69,7 @@ def find_command(name: str) -> type[Command]:
     if package is not None:
         raise UsageError(f"the command '{name}' is not installed: {install_command(package)}")
     near = difflib.get_close_matches(name, commands, 1)
-    hint = f"did you mean '{near[0]}'?" if near else f"there are: {', '.join(commands)}"
+    hint = f"did you mean '{near[0]}'?" if near else f"available commands: {', '.join(commands)}"
     raise UsageError(f"unknown command '{name}'; {hint}")
 
 
@@ -75,7 +78,7 @@ def _commands() -> dict[str, type[Command]]:
     for name, entry in make_plugin_manager().table("tritonpy_commands").items():
         if name in commands:
             raise PluginError(
-                f"{entry.owner} registers the command '{name}', which tritonpy has itself; rename or uninstall it"
+                f"{entry.owner} registers the command '{name}', which tritonpy itself has; rename or uninstall it"
             )
         commands[name] = entry.load()
     return commands
@@ -86,4 +89,4 @@ def _overview() -> str:
     width = max(map(len, commands))
     lines = ["usage: tritonpy COMMAND …", "", "Serve trained models as Triton does.", "", "commands:"]
     lines += [f"  {name:<{width}}  {text}" for name, text in commands.items()]
-    return "\n".join([*lines, "", "tritonpy COMMAND --help says more; tritonpy --version prints the version."])
+    return "\n".join([*lines, "", "Run tritonpy COMMAND --help for details, tritonpy --version for the version."])

@@ -10,7 +10,7 @@ _DEVICE = "--memory-limit takes DEVICE:SIZE, such as cpu:8GiB or 0:20GiB"
 
 
 def device_size(text: str) -> tuple[str, str, str]:
-    """Return no name, a device and the size that is read later. Raises ValueError."""
+    """Return ("", device, size text) of `DEVICE:SIZE`. Raises ValueError."""
     device, colon, size = text.partition(":")
     if not (device and colon and size):
         raise ValueError(f"{_DEVICE}. Got {text}")
@@ -22,8 +22,8 @@ MEMORY_FLAGS = (
         "memory-budget",
         _G,
         not_empty("memory-budget"),
-        "What all models together may hold, such as 8GiB, on the host and on GPUs; lazy models are unloaded to keep to it. "
-        "What backends report counts (ONNX Runtime on the CPU: the size of the files); the process may hold twice as much.",
+        "Memory limit for all models together, such as 8GiB, on the host and on GPUs. Lazy models are unloaded to stay below it. "
+        "It counts the memory that backends report (ONNX Runtime on the CPU: the file sizes); the process may use twice as much.",
         path="memory.budget",
         metavar="SIZE",
     ),
@@ -31,7 +31,7 @@ MEMORY_FLAGS = (
         "memory-limit",
         _G,
         device_size,
-        "The same for one device: cpu, or the number of a GPU; once per device.",
+        "Memory limit for one device: cpu, or the number of a GPU. Repeat it per device.",
         path="memory.devices",
         repeated=True,
         keyed=True,
@@ -41,7 +41,7 @@ MEMORY_FLAGS = (
         "request-memory",
         _G,
         not_empty("request-memory"),
-        "What requests and unsent answers together may hold, such as 2GiB; a quarter of the memory limit without it.",
+        "Memory limit for requests and unsent responses, such as 2GiB. Default: a quarter of the process's memory limit.",
         path="request_memory",
         metavar="SIZE",
     ),
@@ -49,7 +49,7 @@ MEMORY_FLAGS = (
         "lazy-model",
         _G,
         not_empty("lazy-model"),
-        "Models (a pattern with * and ?) that load at their first request; once per pattern.",
+        "Models that load at their first request, as a pattern with * and ?. Repeat it per pattern.",
         path="memory.lazy",
         repeated=True,
         metavar="PATTERN",
@@ -58,7 +58,7 @@ MEMORY_FLAGS = (
         "pinned-model",
         _G,
         not_empty("pinned-model"),
-        "Models (a pattern) that are never unloaded to make room; once per pattern.",
+        "Models that are never unloaded to free memory, as a pattern. Repeat it per pattern.",
         path="memory.pinned",
         repeated=True,
         metavar="PATTERN",
@@ -67,7 +67,7 @@ MEMORY_FLAGS = (
         "first-request",
         _G,
         choice("first-request", "wait", "refuse"),
-        "What a request does whose model is not loaded: wait for it, or be told at once to come again.",
+        "Requests to a lazy model that is not loaded: wait for the model, or refuse them with a retry time.",
         path="memory.first_request",
     ),
 )

@@ -1,4 +1,7 @@
-"""Flags over file: puts what the command line says into the content of server.yaml, and remembers which flag said it."""
+"""Merging of command-line flags into the content of server.yaml.
+
+It records which flag set each key, for error messages.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from tritonpy.errors import StartupError
 
 
 class BadFlags(StartupError):
-    """The command line cannot be followed; the text names each flag."""
+    """The command line is invalid. The text names each flag."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         super().__init__("\n".join(problems))
@@ -22,19 +25,22 @@ class BadFlags(StartupError):
 
 @dataclass(slots=True)
 class GivenFlags:
-    """The flags of one command line: what they set, and what to tell about the others."""
+    """The parsed flags of a command line: their settings, notes and warnings."""
 
     settings: list[tuple[Flag, list[Any]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
     def names(self) -> set[str]:
-        """Return which flags set something."""
+        """Return the names of flags that set something."""
         return {flag.name for flag, _ in self.settings}
 
 
 def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> GivenFlags:
-    """Return the meaning of `given`, flag name -> its texts in order. Raises BadFlags with every problem."""
+    """Return the parsed flags of `given`, which maps flag names to their texts in order.
+
+    Raises BadFlags with every problem.
+    """
     result, problems = GivenFlags(), []
     for flag in flags:
         texts = given.get(flag.name)
@@ -45,7 +51,7 @@ def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> Giv
         except ValueError as error:
             problems.append(f'Bad option: "--{flag.name}".\n{error}{_expectation(flag, str(error))}')
             continue
-        if flag.status is Status.REFUSED and any(not _asks_for_nothing(flag, text) for text in texts):
+        if flag.status is Status.REFUSED and any(not _requests_nothing(flag, text) for text in texts):
             problems.append(f"--{flag.name} is refused: {flag.note}.")
         elif flag.status is Status.NO_EFFECT:
             result.notes.append(f"--{flag.name} has no effect: {flag.note}")
@@ -60,7 +66,7 @@ def read_flags(flags: Sequence[Flag], given: Mapping[str, Sequence[str]]) -> Giv
 
 
 def _expectation(flag: Flag, problem: str) -> str:
-    """Return a line that says what the flag takes, where Triton's text does not."""
+    """Return a line with the expected value, if Triton's text has none."""
     if problem.startswith("invalid value for bool option"):
         return f"\n--{flag.name} takes true or false."
     if not problem.startswith("Invalid option value"):
@@ -70,20 +76,20 @@ def _expectation(flag: Flag, problem: str) -> str:
     return f"\n--{flag.name} takes {'a number, such as 0.5' if flag.parse is number else 'a whole number, such as 1'}."
 
 
-def _asks_for_nothing(flag: Flag, text: str) -> bool:
+def _requests_nothing(flag: Flag, text: str) -> bool:
     return bool(flag.parse(text) == flag.parse(flag.default)) if flag.default else not text
 
 
 @dataclass(slots=True)
 class Origins:
-    """Where each key of the merged configuration was written: a place in the file, or a flag."""
+    """Where each key of the merged configuration comes from: a place in the file, or a flag."""
 
     positions: Positions = field(default_factory=Positions)
     flags: dict[str, str] = field(default_factory=dict)
     lists: dict[str, list[str]] = field(default_factory=dict)
 
-    def extended(self, path: str, text: str) -> list[str]:
-        """Return what flags added to the list at `path` so far, `text` last."""
+    def extend_list(self, path: str, text: str) -> list[str]:
+        """Append `text` to the list that flags built at `path`, and return the list."""
         self.lists[path] = [*self.lists.get(path, []), text]
         return self.lists[path]
 
@@ -97,19 +103,23 @@ class Origins:
 
 
 def _below(path: str, ancestor: str) -> bool:
-    path, ancestor = path.replace("-", "_"), ancestor.replace("-", "_")  # flags and files may write either
+    # flags and files may use either
+    path, ancestor = path.replace("-", "_"), ancestor.replace("-", "_")
     return path == ancestor or path.startswith((f"{ancestor}.", f"{ancestor}["))
 
 
 def overlay(raw: object, given: GivenFlags, origins: Origins) -> object:
-    """Return a copy of `raw` with the flags in it; a flag wins over the file, a repeated one replaces its whole list."""
+    """Return a copy of `raw` with the flags applied.
+
+    A flag overrides the file. A repeated flag replaces the whole list.
+    """
     if not isinstance(raw, Mapping):
         if raw is not None:
-            return raw  # no mapping at all: decoding says so
+            return raw  # not a mapping: decoding reports it
         raw = {}
     merged: dict[str, Any] = copy.deepcopy(dict(raw))
     done: dict[str, str] = {}
-    # the shortest paths first: whether a frontend is on decides what becomes of its settings
+    # Shortest paths first: settings of a disabled frontend are ignored.
     for flag, values in sorted(given.settings, key=lambda each: each[0].path.count(".") + each[0].keyed):
         if flag.keyed:
             for value in values:
@@ -125,13 +135,13 @@ def overlay(raw: object, given: GivenFlags, origins: Origins) -> object:
 
 def _set_keyed(merged: dict[str, Any], flag: Flag, value: tuple[str, str, str], origins: Origins) -> None:
     name, key, text = value
-    path = [*flag.path.split("."), *filter(None, (name,)), key]  # names and keys may have dots of their own
-    if not name and key in flag.elsewhere:
-        path = flag.elsewhere[key].split(".")
+    path = [*flag.path.split("."), *filter(None, (name,)), key]  # names and keys may contain dots
+    if not name and key in flag.other_paths:
+        path = flag.other_paths[key].split(".")
     if flag.path == "backends" and not name:
         path = ["backend_defaults", key]
     if key in flag.lists:
-        _set(merged, path, origins.extended(".".join(path), text), flag, origins)
+        _set(merged, path, origins.extend_list(".".join(path), text), flag, origins)
     else:
         _set(merged, path, text, flag, origins)
 
@@ -142,30 +152,30 @@ def _set(merged: dict[str, Any], path: Sequence[str], value: Any, flag: Flag, or
     for parent in parents:
         key = _same_key(at, parent)
         if at.get(key) is False:
-            return  # the frontend is off: nothing is left to set
+            return  # the frontend is disabled
         if at.get(key) is None or at.get(key) is True:
             at[key] = {}
         if not isinstance(at[key], dict):
-            return  # decoding names what is wrong in the file
+            return  # decoding reports the error in the file
         at = at[key]
     key = _same_key(at, last)
     if value is True and isinstance(at.get(key), dict):
-        return  # already on, with settings
+        return  # already enabled, with settings
     at[key] = value
     origins.flags[".".join([*parents, key])] = flag.name
 
 
 def _same_key(mapping: Mapping[str, Any], key: str) -> str:
-    """Return the spelling of `key` that the mapping has already, with `_` or `-`."""
+    """Return the existing spelling of `key` in the mapping, with `_` or `-`."""
     folded = key.replace("-", "_")
     return next((name for name in mapping if isinstance(name, str) and name.replace("-", "_") == folded), key)
 
 
-def with_written_options(merged: object, raw: object, origins: Origins) -> object:
-    """Return the merged configuration; a transport that a flag names keeps its options from the file `raw`."""
+def with_file_options(merged: object, raw: object, origins: Origins) -> object:
+    """Return `merged`; a transport selected by a flag keeps its options from the file `raw`."""
     chosen = merged.get("transport") if isinstance(merged, dict) else None
-    written = raw.get("transport") if isinstance(raw, dict) else None
-    if isinstance(merged, dict) and isinstance(chosen, str) and isinstance(written, dict) and chosen in written:
-        origins.flags.pop("transport", None)  # what is wrong with them is in the file
-        return {**merged, "transport": {chosen: written[chosen]}}
+    in_file = raw.get("transport") if isinstance(raw, dict) else None
+    if isinstance(merged, dict) and isinstance(chosen, str) and isinstance(in_file, dict) and chosen in in_file:
+        origins.flags.pop("transport", None)  # errors in the options are errors of the file
+        return {**merged, "transport": {chosen: in_file[chosen]}}
     return merged

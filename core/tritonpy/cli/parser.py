@@ -1,4 +1,4 @@
-"""An argparse parser that says what was meant instead of printing its usage."""
+"""An argparse parser that suggests the closest flag instead of printing its usage."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from tritonpy.errors import StartupError
 
 
 class UsageError(StartupError):
-    """The command line cannot be understood."""
+    """The command line is invalid."""
 
 
 class CommandParser(argparse.ArgumentParser):
-    """Raises UsageError with the nearest flag where argparse would exit with status 2.
+    """A parser that raises UsageError with the closest flag where argparse exits with status 2.
 
-    `appendix()` ends the complete help. With `common`, options and their texts, `--help` shows these and the
-    positional arguments alone, and `--help-all` is the complete help.
+    `appendix()` returns the last part of the complete help. `common` maps options to short help
+    texts: with it, `--help` shows only these and the positional arguments, and `--help-all` shows
+    everything.
     """
 
     def __init__(
@@ -37,7 +38,7 @@ class CommandParser(argparse.ArgumentParser):
             self.add_argument("--help-all", action=_HelpAll, help="show every option and exit")
 
     def format_help(self) -> str:
-        """Return what `--help` prints."""
+        """Return the output of `--help`."""
         return self._format_common() if self._common else self.format_help_all()
 
     def format_help_all(self) -> str:
@@ -60,7 +61,7 @@ class CommandParser(argparse.ArgumentParser):
         return formatter.format_help()
 
     def parse_args(self, args: list[str] | None = None, namespace: None = None) -> argparse.Namespace:  # type: ignore[override]
-        """Return the arguments; raises UsageError naming every flag and argument that is not known."""
+        """Return the arguments. Raises UsageError that names every unknown flag and argument."""
         arguments, unknown = self.parse_known_args(args, namespace)
         if unknown:
             raise UsageError("\n".join(self._unknown(text) for text in unknown))
@@ -83,7 +84,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class _HelpAll(argparse.Action):
-    """Prints the help of every option and exits."""
+    """The option that prints the help of every option and exits."""
 
     def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:  # noqa: A002
         super().__init__(option_strings, dest=argparse.SUPPRESS, default=argparse.SUPPRESS, nargs=0, help=help)

@@ -1,4 +1,4 @@
-"""`tritonpy plugins`: what is installed, and which names it brings."""
+"""`tritonpy plugins`: the installed plugins and the names that they provide."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tritonpy.plugins import PluginInfo, make_plugin_manager
 
 
 class PluginsCommand(Command):
-    """List the installed plugins and the names that each one provides."""
+    """List installed plugins and the names that they provide."""
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add `--json`."""
@@ -42,9 +42,9 @@ def as_json(plugins: Sequence[PluginInfo]) -> str:
 
 
 def as_table(plugins: Sequence[PluginInfo]) -> str:
-    """Return a table: distribution, version, and per line what it provides."""
+    """Return a table with distribution, version, and one line per provided kind."""
     if not plugins:
-        return f"no plugins are installed; a useful start: {install_command('tritonpy-backend-onnx')}"
+        return f"no plugins are installed; to install a backend: {install_command('tritonpy-backend-onnx')}"
     rows = [("DISTRIBUTION", "VERSION", "PROVIDES")]
     for plugin in plugins:
         provided = [

@@ -1,4 +1,4 @@
-"""The flags that restrict APIs: `<categories>:<header>=<value>`."""
+"""Parsing of the flags that restrict APIs: `<categories>:<header>=<value>`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _CATEGORIES = {category.value for category in ApiCategory}
 
 
 def restriction(flag: str, what: str) -> Parse:
-    """Return a parser that gives an entry of `restricted_apis` in server.yaml; `what` is "api" or "protocol"."""
+    """Return a parser for an entry of `restricted_apis` in server.yaml.
+
+    `what` is "api" or "protocol".
+    """
 
     def parse(text: str) -> dict[str, Any]:
         names, colon, rest = text.partition(":")

@@ -1,4 +1,4 @@
-"""`tritonpy serve`: from a file, flags or a single model to a running server."""
+"""`tritonpy serve`: starts a server from server.yaml, flags, or a single model."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import msgspec
 
 from tritonpy.api.command import Command
 from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty, not_negative, number
-from tritonpy.cli.lifecycle import Life
+from tritonpy.cli.lifecycle import ServerLifecycle
 from tritonpy.cli.memory_flags import MEMORY_FLAGS
 from tritonpy.cli.open_files import allow_many_open_files
-from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags, with_written_options
+from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags, with_file_options
 from tritonpy.cli.plugin_options import check_plugin_options, describe_plugin_options
 from tritonpy.cli.single_model import single_model_repository
 from tritonpy.cli.triton_flags import TRITON_FLAGS
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
-from tritonpy.config.server.relative_paths import anchored
+from tritonpy.config.server.relative_paths import anchor_paths
 from tritonpy.config.server.server_config import RepositorySettings
 from tritonpy.errors import StartupError
 from tritonpy.logs import configure_logging, log_uncaught_exceptions
@@ -29,12 +29,12 @@ from tritonpy.plugins import PluginManager, make_plugin_manager
 LOG = logging.getLogger("tritonpy.cli")
 
 OWN_FLAGS = (
-    Flag("host", "Server", not_empty("host"), "Address that every frontend binds to.", path="host"),
+    Flag("host", "Server", not_empty("host"), "Address that all frontends bind to.", path="host"),
     Flag(
         "single-port",
         "Server",
         not_negative,
-        "Serve HTTP and gRPC on this port instead of one port each; 0 picks a free one.",
+        "Serve HTTP and gRPC on this port instead of separate ports. 0: any free port.",
         path="single_port",
         metavar="PORT",
     ),
@@ -42,21 +42,21 @@ OWN_FLAGS = (
         "frontend-processes",
         "Server",
         not_negative,
-        "Processes that serve HTTP and gRPC in front of the one that runs models; 0: that one does.",
+        "Number of processes that serve HTTP and gRPC. 0: the process that runs the models serves them, too.",
         path="frontend_processes",
     ),
     Flag(
         "transport",
         "Server",
         not_empty("transport"),
-        "What carries the frontends: grpcio for gRPC, or none where each frontend listens by itself.",
+        "Transport of the frontends: grpcio (for gRPC), or none: each frontend listens itself.",
         path="transport",
     ),
     Flag(
         "model-load-timeout-secs",
         "Model Repository",
         number,
-        "A load that takes longer fails; the process of a model that has one is killed. 0: no limit.",
+        "Time limit of loading a model. A load that takes longer fails, and the model's process is killed. 0: no limit.",
         path="control.load_timeout_s",
         metavar="SECONDS",
     ),
@@ -64,38 +64,38 @@ OWN_FLAGS = (
         "grpc-model-ready-errors",
         "GRPC",
         boolean,
-        "Answer ModelReady of an unknown model or version with an error, as newer Tritons do, instead of ready=false.",
+        "Respond to ModelReady for an unknown model or version with an error, as newer Triton releases do, instead of ready=false.",
         path="frontends.grpc.model_ready_errors",
     ),
 )
 FLAGS = (*OWN_FLAGS, *MEMORY_FLAGS, *TRITON_FLAGS)
 
-# What `--help` shows of the flags above; `--help-all` shows all of them.
+# The flags of `--help`. `--help-all` shows all flags.
 _COMMON = {
-    "--config": "read server.yaml from here",
-    "--host": "address of every port: 0.0.0.0 opens them to the network",
+    "--config": "configuration file (server.yaml)",
+    "--host": "address of all ports; 0.0.0.0 opens them to the network",
     "--single-port": "serve HTTP and gRPC on one port",
-    "--frontend-processes": "processes that serve HTTP and gRPC; 0: none of their own",
-    "--exit-timeout-secs": "how long live requests may take on exit",
-    "--memory-budget": "most memory of all models, such as 8GiB",
+    "--frontend-processes": "number of processes that serve HTTP and gRPC; 0: no extra processes",
+    "--exit-timeout-secs": "time limit for requests in flight on exit",
+    "--memory-budget": "memory limit for all models, such as 8GiB",
     "--log-verbose": "verbose level, 0 for none",
     "--log-format": "default, ISO8601, or json",
     "--log-file": "append log lines to this file",
-    "--model-repository": "folder or URL of models; repeatable",
-    "--exit-on-error": "false: serve although a model failed to load",
-    "--model-control-mode": "none (load all), explicit (on request), poll",
-    "--load-model": "model to load at start in mode explicit; repeatable",
-    "--http-port": "port, 8000 if not given",
-    "--http-use-ssl": "true: encrypt HTTP, with the two files below",
-    "--http-server-cert": "certificate file, with its chain",
-    "--http-server-key": "key file of the certificate",
-    "--grpc-port": "port, 8001 if not given",
-    "--grpc-use-ssl": "true: encrypt gRPC, with the two files below",
-    "--grpc-server-cert": "certificate file, with its chain",
-    "--grpc-server-key": "key file of the certificate",
-    "--metrics-port": "port, 8002 if not given",
-    "--trace-config": "tracing, such as level=TIMESTAMPS; repeatable",
-    "--backend-config": "option of a backend; repeatable",
+    "--model-repository": "folder or URL with models; repeatable",
+    "--exit-on-error": "false: serve even if a model fails to load",
+    "--model-control-mode": "none (load all), explicit (load on request), poll",
+    "--load-model": "model to load at start in explicit mode; repeatable",
+    "--http-port": "port (default 8000)",
+    "--http-use-ssl": "true: encrypt HTTP with the two files below",
+    "--http-server-cert": "certificate file, including its chain",
+    "--http-server-key": "private key file of the certificate",
+    "--grpc-port": "port (default 8001)",
+    "--grpc-use-ssl": "true: encrypt gRPC with the two files below",
+    "--grpc-server-cert": "certificate file, including its chain",
+    "--grpc-server-key": "private key file of the certificate",
+    "--metrics-port": "port (default 8002)",
+    "--trace-config": "trace setting, such as level=TIMESTAMPS; repeatable",
+    "--backend-config": "backend option; repeatable",
     "--cache-config": "response cache, such as local,size=64MiB",
 }
 _METAVARS: dict[Parse, str] = {boolean: "BOOL", integer: "N"}
@@ -104,20 +104,21 @@ _METAVARS: dict[Parse, str] = {boolean: "BOOL", integer: "N"}
 class ServeCommand(Command):
     """Serve models.
 
-    tritonpy serve model.onnx                     one file, no repository and no configuration
-    tritonpy serve --model-repository ./models    a model repository, with Triton's flags
-    tritonpy serve --config server.yaml           everything in one file; a flag wins over it
+        tritonpy serve model.onnx                     one file, without repository and configuration
+        tritonpy serve --model-repository ./models    a model repository, with Triton's flags
+        tritonpy serve --config server.yaml           a configuration file; flags override it
 
-    This help lists the common flags. --help-all lists every flag, every key of server.yaml, and the options of plugins.
+    This help lists the common flags. --help-all lists every flag, every key of server.yaml, and the
+    options of plugins.
     """
 
     common_options = _COMMON
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
-        """Add every flag, in Triton's groups, with what becomes of it."""
+        """Add every flag in Triton's groups, with its status."""
         parser.usage = "tritonpy serve [MODEL] [--config FILE] [--flag=value ...]"
-        parser.add_argument("model", nargs="?", type=Path, help="a model file to serve by itself")
-        parser.add_argument("--config", type=Path, metavar="FILE", help="read server.yaml from here")
+        parser.add_argument("model", nargs="?", type=Path, help="a single model file to serve")
+        parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (server.yaml)")
         groups: dict[str, argparse._ArgumentGroup] = {}
         for flag in FLAGS:
             if flag.group not in groups:
@@ -134,14 +135,18 @@ class ServeCommand(Command):
                 )
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Serve until a signal comes; return the exit status. Raises StartupError when the server cannot start."""
+        """Serve until a signal arrives and return the exit status.
+
+        Raises StartupError if the server cannot start.
+        """
         given = read_flags(FLAGS, {name: texts for name, texts in vars(arguments).items() if isinstance(texts, list)})
         raw, origins, source = _read_file(arguments.config)
         allow_many_open_files()
-        # until the event loop takes signals: end as on Ctrl-C, so that what was made is cleaned up
+        # Until the event loop handles signals, SIGTERM acts like Ctrl-C, so that temporary files
+        # are removed.
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            return _compose_and_serve(arguments, raw, given, origins)
+            return _configure_and_serve(arguments, raw, given, origins)
         except InvalidServerConfig as error:
             raise error.located(origins.locate, source) from error
         finally:
@@ -151,29 +156,29 @@ class ServeCommand(Command):
 def _read_file(file: Path | None) -> tuple[object, Origins, str]:
     if file is None:
         return None, Origins(), "the command line"
-    # PyYAML is imported by those who have a file
+    # Imported here, since PyYAML is only needed for a file.
     from tritonpy.config.server.server_yaml import read_server_yaml
 
     raw, positions = read_server_yaml(file)
-    return anchored(raw, file.parent), Origins(positions), str(file)
+    return anchor_paths(raw, file.parent), Origins(positions), str(file)
 
 
-def _compose_and_serve(arguments: argparse.Namespace, raw: object, given: GivenFlags, origins: Origins) -> int:
-    config = compose(raw, given, origins)
+def _configure_and_serve(arguments: argparse.Namespace, raw: object, given: GivenFlags, origins: Origins) -> int:
+    config = build_config(raw, given, origins)
     manager = make_plugin_manager(disable=config.plugins.disable)
     with ExitStack() as stack:
         config = _with_model(config, arguments, given, manager, stack)
-        config = metrics_follow_http(config, given, manager)
+        config = bind_metrics_like_http(config, given, manager)
         check_plugin_options(config, manager)
         return _serve(config, manager, given, stack)
 
 
-def compose(raw: object, given: GivenFlags, origins: Origins) -> ServerConfig:
-    """Return the configuration of the file's content `raw` with the flags over it, and fill `origins`.
+def build_config(raw: object, given: GivenFlags, origins: Origins) -> ServerConfig:
+    """Return the configuration of the file's content `raw` with the flags applied. Fills `origins`.
 
     Raises BadFlags or InvalidServerConfig.
     """
-    merged = with_written_options(overlay(raw, given, origins), raw, origins)
+    merged = with_file_options(overlay(raw, given, origins), raw, origins)
     control = merged.get("control") if isinstance(merged, dict) else None
     mode = control.get("mode") if isinstance(control, dict) else None
     if "load-model" in given.names() and mode != "explicit":
@@ -184,13 +189,13 @@ def compose(raw: object, given: GivenFlags, origins: Origins) -> ServerConfig:
     return decode_server_config(merged)
 
 
-def metrics_follow_http(config: ServerConfig, given: GivenFlags, manager: PluginManager) -> ServerConfig:
-    """Bind metrics where --http-address says, unless they have an address of their own, as Triton does."""
+def bind_metrics_like_http(config: ServerConfig, given: GivenFlags, manager: PluginManager) -> ServerConfig:
+    """Bind metrics to --http-address unless they have their own address, as Triton does."""
     names, frontends = given.names(), config.enabled_frontends(manager.table("tritonpy_frontends"))
     metrics, http = frontends.get("metrics"), frontends.get("http", {})
     if "http-address" not in names or "metrics-address" in names or metrics is None or "host" in metrics:
         return config
-    if str(http.get("host", "")).startswith("unix:"):  # a socket is one frontend's
+    if str(http.get("host", "")).startswith("unix:"):  # frontends cannot share a Unix socket
         return config
     changed = {**config.frontends, "metrics": {**metrics, "host": http.get("host", "")}}
     return msgspec.structs.replace(config, frontends=changed)
@@ -200,15 +205,15 @@ def _with_model(
     config: ServerConfig, arguments: argparse.Namespace, given: GivenFlags, manager: PluginManager, stack: ExitStack
 ) -> ServerConfig:
     model: Path | None = arguments.model
-    asked = given.names() & {"model-repository", "model-store"}
-    if model is not None and asked:
-        raise StartupError(f"give either a model ({model}) or --model-repository, not both")
+    has_repository = given.names() & {"model-repository", "model-store"}
+    if model is not None and has_repository:
+        raise StartupError(f"use either a model ({model}) or --model-repository, not both")
     if model is not None:
         folder = stack.enter_context(single_model_repository(model, manager))
         return msgspec.structs.replace(config, repositories=[RepositorySettings(str(folder))])
-    if arguments.config is None and not asked and not Path("models").is_dir():
+    if arguments.config is None and not has_repository and not Path("models").is_dir():
         raise StartupError(
-            "nothing to serve: there is no folder ./models here. Give --model-repository DIR, a model file, or --config FILE"
+            "nothing to serve: the folder ./models does not exist. Use --model-repository DIR, a model file, or --config FILE"
         )
     return config
 
@@ -222,23 +227,26 @@ def _serve(config: ServerConfig, manager: PluginManager, given: GivenFlags, stac
         LOG.info(note)
     if "strict-model-config" in given.names():
         LOG.warning("'--strict-model-config' has been deprecated! Please use '--disable-auto-complete-config' instead.")
-    # the engine is needed only here: help and errors come without it
+    # Imported here, so that help and errors do not load the engine.
     from tritonpy.server import build
 
-    Life(build(config, manager), config.exit_timeout_s, stack.close).run()
+    ServerLifecycle(build(config, manager), config.exit_timeout_s, stack.close).run()
     return 0
 
 
 def plugin_options_help() -> str:
-    """Return what the help says of plugins' options; a broken plugin is named, it does not hide the help."""
+    """Return the help of plugins' options.
+
+    A broken plugin is named and does not prevent the help.
+    """
     try:
         return describe_plugin_options(make_plugin_manager())
     except StartupError as error:
-        return f"The options of plugins cannot be shown: {error}"
+        return f"Options of plugins are not available: {error}"
 
 
 def options_help() -> str:
-    """Return what the help says of server.yaml."""
-    from tritonpy.cli.own_options import describe_own_options
+    """Return the help of server.yaml's keys."""
+    from tritonpy.cli.server_options import describe_server_options
 
-    return f"{describe_own_options()}\n\n{plugin_options_help()}"
+    return f"{describe_server_options()}\n\n{plugin_options_help()}"

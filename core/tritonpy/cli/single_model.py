@@ -1,4 +1,4 @@
-"""`tritonpy serve model.onnx`: one file becomes a repository of one model, for as long as the server runs."""
+"""`tritonpy serve model.onnx`: a temporary repository with one model made from one file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tritonpy.plugins.backends import Backends
 
 
 def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
-    """Return the file name that makes a backend recognise `model` by its suffix.
+    """Return the file name by which a backend recognizes `model`, chosen by its suffix.
 
-    Raises StartupError with the suffixes that are known, and the package that would bring the one asked for.
+    Raises StartupError with the known suffixes, and the package that supports this one.
     """
     known: dict[str, tuple[str, str]] = {}
     for backend in installed:
@@ -34,19 +34,20 @@ def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
     package = package_of(missing[0]) if missing else None
     hint = install_command(package) if package else "write a config.pbtxt and serve its folder with --model-repository"
     raise StartupError(
-        f"no installed backend serves '{model.suffix}' files ({model}); known here: {listed}. To serve it: {hint}"
+        f"no installed backend serves '{model.suffix}' files ({model}); supported suffixes: {listed}. To serve it: {hint}"
     )
 
 
 @contextmanager
 def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Path]:
-    """Give a repository whose only model is the file (or folder) `model`, named after it; it is gone afterwards.
+    """Provide a temporary repository with the file (or folder) `model` as its only model.
 
-    Files beside it whose names begin with the model's (`model.onnx.data`) come along, and those of its name with other endings (the weights
-    `model.bin` of `model.xml`), but for models that the server would choose in its place.
+    The model has the file's name. The repository also contains files in the same folder whose names
+    begin with the model's (`model.onnx.data`), and those with its name and another suffix (weights
+    `model.bin` of `model.xml`). Files that the server would load instead of `model` are left out.
     """
     if not model.exists():
-        raise StartupError(f"there is no model '{model}'")
+        raise StartupError(f"model '{model}' does not exist")
     installed = Backends(manager, {}, {}).files()
     filename = default_filename(model, installed)
     with tempfile.TemporaryDirectory(prefix="tritonpy-") as folder:
@@ -59,7 +60,7 @@ def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Pat
 
 
 def _companions(model: Path, filename: str, installed: Sequence[BackendFiles]) -> Iterator[tuple[str, Path]]:
-    """Yield the files that belong to `model`, each with the name that it needs beside `filename`."""
+    """Yield the files that belong to `model`, each with its name in the version folder."""
     order = [form.filename for form in formats(installed)]
     preferred = order[: order.index(filename)]
     for path in model.parent.iterdir():

@@ -1,4 +1,4 @@
-"""What `--trace-config` and the older flags of tracing say."""
+"""Parsing of `--trace-config` and the deprecated trace flags."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEVELS = {
 
 
 def trace_level(text: str) -> str:
-    """Return the name of a level. Raises ValueError in Triton's words."""
+    """Return the name of a trace level. Raises ValueError with Triton's text."""
     try:
         return _LEVELS[text.lower()]
     except KeyError:
@@ -24,7 +24,10 @@ def trace_level(text: str) -> str:
 
 
 def trace_setting(text: str) -> tuple[str, str, str]:
-    """Return mode ("" for all modes), setting and value of `[mode,]setting=value`. Raises ValueError in Triton's words."""
+    """Return mode ("" for all modes), setting and value of `[mode,]setting=value`.
+
+    Raises ValueError with Triton's text.
+    """
     head, equals, value = text.partition("=")
     mode, comma, key = head.partition(",")
     if comma and not mode:

@@ -1,4 +1,4 @@
-"""Every flag of Triton 2.x's server and what it means here, in Triton's groups."""
+"""Every flag of Triton 2.x's server with its support in tritonpy, in Triton's groups."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from tritonpy.cli.flag import (
     repository,
     setting,
 )
-from tritonpy.cli.instance_flags import fewest, host_setting, resource
+from tritonpy.cli.instance_flags import host_setting, resource, smallest_counts
 from tritonpy.cli.protocol_flags import GRPC, HTTP
 from tritonpy.cli.trace_flag import trace_level, trace_setting
 from tritonpy.config.server.latency_settings import read_lenient_quantiles
 
 
-def _none(name: str, group: str, parse: Parse, text: str, note: str) -> Flag:
+def _no_effect(name: str, group: str, parse: Parse, text: str, note: str) -> Flag:
     return Flag(name, group, parse, text, Status.NO_EFFECT, note=note)
 
 
-def _no(
+def _refused(
     name: str, group: str, parse: Parse, text: str, note: str, *, default: str = "", repeated: bool = False
 ) -> Flag:
     return Flag(name, group, parse, text, Status.REFUSED, note=note, default=default, repeated=repeated)
 
 
-_GPU_MEMORY = "the frameworks manage the memory of their GPUs"
+_GPU_MEMORY = "frameworks manage GPU memory themselves"
 _TRACE = "tracing is not available yet"
 _SAGEMAKER = "the SageMaker endpoint is not available yet; use HTTP or gRPC"
 _VERTEX = "the Vertex AI endpoint is not available yet; use HTTP or gRPC"
@@ -43,14 +43,16 @@ _PACKAGES = "plugins are Python packages, found where pip installs them"
 
 _G = "Server"
 SERVER = (
-    Flag("id", _G, plain, "Name of this server in its metadata.", path="id"),
-    Flag("exit-timeout-secs", _G, not_negative, "Seconds to wait for live requests on exit.", path="exit_timeout_s"),
+    Flag("id", _G, plain, "Name of this server in the server metadata.", path="id"),
+    Flag(
+        "exit-timeout-secs", _G, not_negative, "Seconds to wait for requests in flight on exit.", path="exit_timeout_s"
+    ),
 )
 
 _G = "Logging"
 LOGGING = (
     Flag("log-verbose", _G, integer_or_boolean, "Verbose level, 0 for none.", path="logging.verbose"),
-    Flag("log-info", _G, boolean, "Log what happens.", path="logging.info"),
+    Flag("log-info", _G, boolean, "Log info messages.", path="logging.info"),
     Flag("log-warning", _G, boolean, "Log warnings.", path="logging.warning"),
     Flag("log-error", _G, boolean, "Log errors.", path="logging.error"),
     Flag(
@@ -69,40 +71,40 @@ REPOSITORY = (
         "model-repository",
         _G,
         repository,
-        "Folder or URL of models; once per repository.",
+        "Folder or URL with models. Repeat it per repository.",
         path="repositories",
         repeated=True,
     ),
-    Flag("model-store", _G, repository, "The same as --model-repository.", path="repositories", repeated=True),
+    Flag("model-store", _G, repository, "Alias of --model-repository.", path="repositories", repeated=True),
     Flag(
         "exit-on-error",
         _G,
         boolean,
-        "Exit when a model fails to load at start, or a repository cannot be read.",
+        "Exit if a model fails to load at start, or a repository cannot be read.",
         path="exit_on_error",
     ),
     Flag(
         "disable-auto-complete-config",
         _G,
         boolean,
-        "Take config.pbtxt as it is.",
+        "Do not complete config.pbtxt automatically.",
         path="disable_auto_complete",
         bare=True,
     ),
-    Flag("strict-readiness", _G, boolean, "Ready only when every model is.", path="strict_readiness"),
+    Flag("strict-readiness", _G, boolean, "Report ready only if all models are ready.", path="strict_readiness"),
     Flag(
         "model-control-mode",
         _G,
         choice("model-control-mode", "none", "poll", "explicit"),
-        "none: load all models at start; poll: follow the repositories; explicit: load on request.",
+        "none: load all models at start. poll: load changes of the repositories. explicit: load on request.",
         path="control.mode",
     ),
-    Flag("repository-poll-secs", _G, integer, "Seconds between two polls.", path="control.interval_s"),
+    Flag("repository-poll-secs", _G, integer, "Seconds between polls of the repositories.", path="control.interval_s"),
     Flag(
         "load-model",
         _G,
         plain,
-        "Model to load at start in mode explicit; once per model, or * alone for all.",
+        "Model to load at start in explicit mode. Repeat it per model, or use * alone for all models.",
         path="control.load",
         repeated=True,
     ),
@@ -110,40 +112,46 @@ REPOSITORY = (
         "model-config-name",
         _G,
         not_empty("model-config-name"),
-        "Read configs/NAME.pbtxt of a model where it exists.",
+        "Read configs/NAME.pbtxt instead of config.pbtxt, if a model has it.",
         path="model_config_name",
     ),
-    Flag("model-load-thread-count", _G, at_least_one, "How many models load at the same time.", path="control.threads"),
-    Flag("model-load-retry-count", _G, not_negative, "How often a failed load is tried again.", path="control.retries"),
+    Flag(
+        "model-load-thread-count",
+        _G,
+        at_least_one,
+        "Number of models that load at the same time.",
+        path="control.threads",
+    ),
+    Flag("model-load-retry-count", _G, not_negative, "Number of retries after a failed load.", path="control.retries"),
     Flag(
         "model-namespacing",
         _G,
         boolean,
-        "Let repositories hold models of the same name; an ensemble finds those of its own repository first.",
+        "Allow models of the same name in several repositories. An ensemble prefers models of its own repository.",
         path="model_namespacing",
     ),
-    _none("enable-peer-access", _G, boolean, "Let GPUs reach each other's memory.", _GPU_MEMORY),
+    _no_effect("enable-peer-access", _G, boolean, "Enable peer access between GPUs.", _GPU_MEMORY),
 )
 
 _G = "Sagemaker"
 SAGEMAKER = (
-    _no("allow-sagemaker", _G, boolean, "Serve SageMaker.", _SAGEMAKER, default="false"),
-    _no("sagemaker-port", _G, integer, "Port for SageMaker.", _SAGEMAKER, default="8080"),
-    _no("sagemaker-safe-port-range", _G, plain, "Ports that others may use.", _SAGEMAKER),
-    _no("sagemaker-thread-count", _G, integer, "Threads for SageMaker.", _SAGEMAKER, default="8"),
+    _refused("allow-sagemaker", _G, boolean, "Serve SageMaker.", _SAGEMAKER, default="false"),
+    _refused("sagemaker-port", _G, integer, "Port for SageMaker.", _SAGEMAKER, default="8080"),
+    _refused("sagemaker-safe-port-range", _G, plain, "Range of safe ports.", _SAGEMAKER),
+    _refused("sagemaker-thread-count", _G, integer, "Number of threads for SageMaker.", _SAGEMAKER, default="8"),
 )
 
 _G = "Vertex"
 VERTEX = (
-    _no("allow-vertex-ai", _G, boolean, "Serve Vertex AI.", _VERTEX, default="false"),
-    _no("vertex-ai-port", _G, integer, "Port for Vertex AI.", _VERTEX, default="8080"),
-    _no("vertex-ai-thread-count", _G, integer, "Threads for Vertex AI.", _VERTEX, default="8"),
-    _no("vertex-ai-default-model", _G, plain, "The model that serves plain requests.", _VERTEX),
+    _refused("allow-vertex-ai", _G, boolean, "Serve Vertex AI.", _VERTEX, default="false"),
+    _refused("vertex-ai-port", _G, integer, "Port for Vertex AI.", _VERTEX, default="8080"),
+    _refused("vertex-ai-thread-count", _G, integer, "Number of threads for Vertex AI.", _VERTEX, default="8"),
+    _refused("vertex-ai-default-model", _G, plain, "Model for prediction requests.", _VERTEX),
 )
 
 
 def _revise_metrics_settings(values: list[tuple[str, str, str]]) -> tuple[list[tuple[str, str, str]], list[str]]:
-    """Read quantiles as leniently as Triton does."""
+    """Read summary quantiles as leniently as Triton does."""
     revised: list[tuple[str, str, str]] = []
     warnings: list[str] = []
     for name, key, text in values:
@@ -159,23 +167,21 @@ def _revise_metrics_settings(values: list[tuple[str, str, str]]) -> tuple[list[t
 _G = "Metrics"
 METRICS = (
     Flag("allow-metrics", _G, boolean, "Serve metrics.", path="frontends.metrics"),
-    Flag("allow-gpu-metrics", _G, boolean, "Metrics of GPUs.", path="frontends.metrics.gpu"),
-    Flag("allow-cpu-metrics", _G, boolean, "Metrics of the processor.", path="frontends.metrics.cpu"),
-    Flag(
-        "metrics-address", _G, plain, "Address to bind to; --http-address if not given.", path="frontends.metrics.host"
-    ),
-    Flag("metrics-port", _G, integer, "Port, 8002 if not given.", path="frontends.metrics.port"),
-    Flag("metrics-interval-ms", _G, integer, "Milliseconds between two samples.", path="frontends.metrics.interval_ms"),
+    Flag("allow-gpu-metrics", _G, boolean, "Report GPU metrics.", path="frontends.metrics.gpu"),
+    Flag("allow-cpu-metrics", _G, boolean, "Report CPU metrics.", path="frontends.metrics.cpu"),
+    Flag("metrics-address", _G, plain, "Address to bind to (default: --http-address).", path="frontends.metrics.host"),
+    Flag("metrics-port", _G, integer, "Port (default 8002).", path="frontends.metrics.port"),
+    Flag("metrics-interval-ms", _G, integer, "Milliseconds between samples.", path="frontends.metrics.interval_ms"),
     Flag(
         "metrics-config",
         _G,
         setting("metrics-config"),
-        "A setting of the metrics: counter_latencies=false, histogram_latencies=true, summary_latencies=true, "
-        "summary_quantiles=<quantile>:<error>,...; once per setting.",
+        "Metrics setting: counter_latencies=false, histogram_latencies=true, summary_latencies=true, or "
+        "summary_quantiles=<quantile>:<error>,... Repeat it per setting.",
         path="frontends.metrics",
         repeated=True,
         keyed=True,
-        elsewhere={
+        other_paths={
             "histogram_latencies": "latencies.histograms",
             "summary_latencies": "latencies.summaries",
             "summary_quantiles": "latencies.quantiles",
@@ -191,12 +197,13 @@ TRACING = (
         "trace-config",
         _G,
         trace_setting,
-        "level=OFF|TIMESTAMPS|TENSORS, rate=<N>, count=<N> or mode=triton|opentelemetry; with the mode before it one of the mode's own: "
-        "triton,file=<path>, triton,log-frequency=<N>, opentelemetry,url=<url>, opentelemetry,resource=<key>=<value>; once per setting.",
+        "Trace setting: level=OFF|TIMESTAMPS|TENSORS, rate=<N>, count=<N>, mode=triton|opentelemetry, or a setting of a mode: "
+        "triton,file=<path>, triton,log-frequency=<N>, opentelemetry,url=<url>, opentelemetry,resource=<key>=<value>. "
+        "Repeat it per setting.",
         path="trace.modes",
         repeated=True,
         keyed=True,
-        elsewhere={name: f"trace.{name}" for name in ("mode", "level", "rate", "count")},
+        other_paths={name: f"trace.{name}" for name in ("mode", "level", "rate", "count")},
         lists=frozenset({"level", "resource"}),
         metavar="[MODE,]SETTING=VALUE",
     ),
@@ -204,12 +211,12 @@ TRACING = (
 
 _G = "Backend"
 BACKEND = (
-    Flag("backend-directory", _G, plain, "Folder of Python-based backends.", path="backend_directory"),
+    Flag("backend-directory", _G, plain, "Folder with Python-based backends.", path="backend_directory"),
     Flag(
         "backend-config",
         _G,
         setting("backend-config", "backend"),
-        "An option of a backend, or of all backends without a name; once per option.",
+        "Option of a backend, or of all backends without NAME. Repeat it per option.",
         path="backends",
         repeated=True,
         keyed=True,
@@ -218,7 +225,7 @@ BACKEND = (
 )
 
 _G = "Repository Agent"
-AGENT = (_none("repoagent-directory", _G, plain, "Folder of repository agents.", _PACKAGES),)
+AGENT = (_no_effect("repoagent-directory", _G, plain, "Folder with repository agents.", _PACKAGES),)
 
 _G = "Response Cache"
 CACHE = (
@@ -226,13 +233,13 @@ CACHE = (
         "cache-config",
         _G,
         setting("cache-config", "cache", required=True),
-        "An option of the response cache, once per option: local,size=64MiB, or redis,host=<name>.",
+        "Option of the response cache, such as local,size=64MiB or redis,host=<name>. Repeat it per option.",
         path="cache",
         repeated=True,
         keyed=True,
         metavar="CACHE,OPTION=VALUE",
     ),
-    _none("cache-directory", _G, plain, "Folder of caches.", _PACKAGES),
+    _no_effect("cache-directory", _G, plain, "Folder with caches.", _PACKAGES),
 )
 
 _G = "Rate Limiter"
@@ -241,18 +248,18 @@ LIMITER = (
         "rate-limit",
         _G,
         choice("rate-limit", "execution_count", "off"),
-        "off: every idle instance executes; execution_count: those whose resources are free, in the order of priority and executions.",
+        "off: every idle instance may execute. execution_count: instances with free resources execute, by priority and execution count.",
         path="rate_limit.mode",
     ),
     Flag(
         "rate-limit-resource",
         _G,
         resource,
-        "How much there is of a resource, on every device or on one; once per resource. Otherwise as much as the neediest instance needs.",
+        "Number of units of a resource, per device or on one device. Default: the largest demand of one instance. Repeat it per resource.",
         path="rate_limit.resources",
         repeated=True,
         keyed=True,
-        combine=fewest,
+        combine=smallest_counts,
         metavar="NAME:COUNT[:DEVICE]",
     ),
 )
@@ -263,40 +270,40 @@ MEMORY = (
         "pinned-memory-pool-byte-size",
         _G,
         integer,
-        "Host memory that GPUs copy from and to at full speed, for the inputs and outputs of models; taken when a model needs it first.",
+        "Size of the pinned host memory for inputs and outputs of models on GPUs, allocated at its first use.",
         path="devices.pinned_memory_pool_byte_size",
     ),
     Flag(
         "cuda-memory-pool-byte-size",
         _G,
         device_setting(integer),
-        "Memory of a GPU for the inputs and outputs of models, 64 MiB if not given; once per GPU.",
+        "Size of a GPU's memory pool for inputs and outputs of models (default 64 MiB). Repeat it per GPU.",
         path="devices.cuda_memory_pool_byte_size",
         repeated=True,
         keyed=True,
         metavar="GPU:BYTES",
     ),
-    _none("cuda-virtual-address-size", _G, plain, "Address space for implicit state.", _GPU_MEMORY),
+    _no_effect("cuda-virtual-address-size", _G, plain, "Address space for implicit state.", _GPU_MEMORY),
     Flag(
         "min-supported-compute-capability",
         _G,
         number,
-        "GPUs of a lower CUDA compute capability are not used.",
+        "Minimum CUDA compute capability: other GPUs are not used.",
         path="devices.min_supported_compute_capability",
     ),
-    _none(
+    _no_effect(
         "buffer-manager-thread-count",
         _G,
         integer,
-        "Threads that copy tensors.",
-        "a batch is copied once, by its instance",
+        "Number of threads that copy tensors.",
+        "the instance copies a batch once",
     ),
     Flag(
         "host-policy",
         _G,
         host_setting,
-        "numa-node=<id> or cpu-cores=<first>-<last>,... of a host policy (cpu, gpu_<id>, model, or one that instance groups name); "
-        "once per setting.",
+        "Setting of a host policy: numa-node=<id>, or cpu-cores=<first>-<last>,... Policies are cpu, gpu_<id>, model, and those "
+        "that instance groups name. Repeat it per setting.",
         path="host_policies",
         repeated=True,
         keyed=True,
@@ -306,7 +313,7 @@ MEMORY = (
         "model-load-gpu-limit",
         _G,
         device_setting(number),
-        "Which part of a GPU's memory, from 0 to 1, may be in use when a model was loaded; more fails the load. Once per GPU.",
+        "Maximum fraction (0 to 1) of a GPU's memory in use after loading a model; the load fails above it. Repeat it per GPU.",
         path="devices.model_load_gpu_limit",
         repeated=True,
         keyed=True,
@@ -320,7 +327,7 @@ SHARED_MEMORY = (
         "allow-client-shm",
         _G,
         boolean,
-        "Let clients register shared memory (of the host, or of GPUs) for inputs and outputs.",
+        "Allow clients to register shared memory of the host or of GPUs for inputs and outputs.",
         path="allow_client_shm",
     ),
 )
@@ -328,18 +335,30 @@ SHARED_MEMORY = (
 _G = "DEPRECATED"
 DEPRECATED = (
     Flag(
-        "strict-model-config", _G, boolean, "Old name of --disable-auto-complete-config.", path="disable_auto_complete"
+        "strict-model-config",
+        _G,
+        boolean,
+        "Deprecated name of --disable-auto-complete-config.",
+        path="disable_auto_complete",
     ),
-    Flag("response-cache-byte-size", _G, integer, "Old form of --cache-config local,size=.", path="cache.local.size"),
-    Flag("trace-file", _G, plain, "Old form of --trace-config triton,file=.", path="trace.modes.triton.file"),
-    Flag("trace-level", _G, trace_level, "Old form of --trace-config level=.", path="trace.level", repeated=True),
-    Flag("trace-rate", _G, integer, "Old form of --trace-config rate=.", path="trace.rate"),
-    Flag("trace-count", _G, integer, "Old form of --trace-config count=.", path="trace.count"),
+    Flag(
+        "response-cache-byte-size",
+        _G,
+        integer,
+        "Deprecated form of --cache-config local,size=.",
+        path="cache.local.size",
+    ),
+    Flag("trace-file", _G, plain, "Deprecated form of --trace-config triton,file=.", path="trace.modes.triton.file"),
+    Flag(
+        "trace-level", _G, trace_level, "Deprecated form of --trace-config level=.", path="trace.level", repeated=True
+    ),
+    Flag("trace-rate", _G, integer, "Deprecated form of --trace-config rate=.", path="trace.rate"),
+    Flag("trace-count", _G, integer, "Deprecated form of --trace-config count=.", path="trace.count"),
     Flag(
         "trace-log-frequency",
         _G,
         integer,
-        "Old form of --trace-config triton,log-frequency=.",
+        "Deprecated form of --trace-config triton,log-frequency=.",
         path="trace.modes.triton.log_frequency",
     ),
 )

@@ -1,1 +1,1 @@
-"""Model configurations: read, complete, normalise, validate and print them."""
+"""Model configurations: parsing, completion, normalization, validation and output."""

@@ -1,4 +1,7 @@
-"""Prints a configuration as Triton's HTTP endpoint `/v2/models/<model>/config` does."""
+"""Conversion of a configuration to JSON values, as Triton's HTTP endpoint returns it.
+
+The endpoint is `/v2/models/<model>/config`.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,12 @@ _EXACT = 1 << 53  # whole numbers below it are exact
 
 
 def config_to_dict(config: ModelConfig) -> dict[str, Any]:
-    """Return `config` as JSON-ready values: names of the .proto file in its order, defaults included.
+    """Return `config` as JSON-ready values, including defaults.
 
-    Messages and members of a oneof appear only when set; enums are names; integers of 64 bits are numbers, which
-    Triton prints as strings in `initial_state.dims` and `graph_spec`; floats without a JSON form are strings. Maps have no
-    order of their own: their keys are sorted.
+    Names and order are those of the .proto file. Messages and members of a oneof appear only if
+    they are set. Enums are names. 64-bit integers are numbers, which Triton prints as strings in
+    `initial_state.dims` and `graph_spec`. Floats without a JSON form are strings. The keys of maps
+    are sorted, since maps have no order.
     """
     return _message(config)
 
@@ -58,7 +62,8 @@ def _float(field: FieldDescriptor, value: float) -> float | int | str:
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if field.cpp_type == FieldDescriptor.CPPTYPE_FLOAT:
-        # 32 bits print as 0.3, the same number in 64 as 0.30000001192092896
+        # A 32-bit value prints as 0.3; the same value in 64 bits would print as
+        # 0.30000001192092896.
         value = float(str(np.float32(value)))
     whole = value.is_integer() and abs(value) < _EXACT and math.copysign(1, value) == (-1 if value < 0 else 1)
-    return int(value) if whole else value  # 1, not 1.0; no whole number is -0.0
+    return int(value) if whole else value  # 1, not 1.0; -0.0 stays a float

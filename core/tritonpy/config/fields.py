@@ -1,4 +1,4 @@
-"""The rules by which a field of a protobuf message may be set, the same in the text format and in JSON."""
+"""Rules for setting fields of protobuf messages, shared by the text format and JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _fields(descriptor: Descriptor) -> dict[str, FieldDescriptor]:
 
 
 def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]:
-    """Return the fields for the key and the value of a map."""
+    """Return the key field and the value field of a map."""
     parts = field.message_type
     if parts is None:
         raise AssertionError(f"{field.full_name} is not a map: this is a bug")
@@ -29,12 +29,12 @@ def map_parts(field: FieldDescriptor) -> tuple[FieldDescriptor, FieldDescriptor]
 
 @cache
 def is_map(field: FieldDescriptor) -> bool:
-    """Tell whether the field is a map; protobuf describes one as a repeated message of keys and values."""
+    """Return whether the field is a map, which protobuf represents as a repeated message."""
     return field.message_type is not None and field.message_type.GetOptions().map_entry
 
 
 def oneof_conflict(message: Message, field: FieldDescriptor) -> str | None:
-    """Return why `field` cannot be set beside another one of its oneof, or None."""
+    """Return why `field` cannot be set in addition to another field of its oneof, or None."""
     oneof = field.containing_oneof
     taken = message.WhichOneof(oneof.name) if oneof is not None else None
     if taken is None or taken == field.name:
@@ -43,7 +43,7 @@ def oneof_conflict(message: Message, field: FieldDescriptor) -> str | None:
 
 
 def is_set(message: Message, field: FieldDescriptor) -> bool:
-    """Tell whether a field that takes one value has one; a scalar that holds its default counts as not set."""
+    """Return whether a singular field is set; a scalar with its default value counts as not set."""
     if field.has_presence:
         return message.HasField(field.name)
     return bool(getattr(message, field.name) != field.default_value)

@@ -1,4 +1,4 @@
-"""What is wrong with the layout of a model's folder, in words that say what to do. Pure."""
+"""Hints for models with a wrong folder layout. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import PurePosixPath
 from tritonpy.config.known_backends import ModelFormat
 
 _ALIASES = {".pth": ".pt", ".jit": ".pt", ".engine": ".plan", ".trt": ".plan", ".pb": ".graphdef"}
-_SHOWN = 3  # names of files in one sentence
-_ABOUT_MODELS = {"config.pbtxt", "configs", "warmup"}
+_MAX_NAMES = 3  # number of file names in one sentence
+_OTHER_ENTRIES = {"config.pbtxt", "configs", "warmup"}
 
 
 def layout_hint(model: str, files: Iterable[str], formats: Sequence[ModelFormat]) -> str:
-    """Return what keeps the files of `model` from being a model that serves; empty where they look right.
+    """Return why the files of `model` do not form a model that can serve, or an empty text.
 
     `files` are paths relative to the model's folder; `formats` are the known file names of models.
     """
@@ -23,10 +23,10 @@ def layout_hint(model: str, files: Iterable[str], formats: Sequence[ModelFormat]
     if versions or empty:
         return _version_hint(versions, empty, paths, formats)
     for path in paths:
-        form = _like(path.name, formats)
+        form = _matching_format(path.name, formats)
         if form is not None and len(path.parts) == 1:
-            return f"'{path}' lies in the model's folder: move it into a version folder, as '{model}/1/{form.filename}'"
-    folders = sorted({path.parts[0] for path in paths if len(path.parts) > 1} - _ABOUT_MODELS)
+            return f"'{path}' is in the model's folder: move it into a version folder, as '{model}/1/{form.filename}'"
+    folders = sorted({path.parts[0] for path in paths if len(path.parts) > 1} - _OTHER_ENTRIES)
     if folders:
         return (
             f"'{folders[0]}' is not a version folder: rename it to a positive number without leading zeros, such as '1'"
@@ -44,21 +44,23 @@ def _version_hint(
     if any(name == form.filename for name in names for form in formats):
         return ""
     for name in names:
-        form = _like(name, formats)
+        form = _matching_format(name, formats)
         if form is not None:
             return (
-                f"'{version}/{name}' does not have the name that is looked for: rename it to '{version}/{form.filename}', or write "
+                f"'{version}/{name}' does not have the expected name: rename it to "
+                f"'{version}/{form.filename}', or write "
                 f'backend: "{form.backend}" default_model_filename: "{name}" in config.pbtxt'
             )
-    listed = ", ".join(f"'{name}'" for name in names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    listed = ", ".join(f"'{name}'" for name in names[:_MAX_NAMES]) + (", ..." if len(names) > _MAX_NAMES else "")
     return (
-        f"the version folder '{version}' holds {listed}: give the model's file a known name, such as 'model.onnx', or name "
+        f"the version folder '{version}' contains {listed}: give the model's file a known name, "
+        "such as 'model.onnx', or name "
         "backend and default_model_filename in config.pbtxt"
     )
 
 
-def _like(name: str, formats: Sequence[ModelFormat]) -> ModelFormat | None:
-    """Return the kind of model that a file called `name` is by its ending, None where it is none."""
+def _matching_format(name: str, formats: Sequence[ModelFormat]) -> ModelFormat | None:
+    """Return the model format that matches the suffix of `name`, or None."""
     suffix = PurePosixPath(name).suffix.lower()
     suffix = _ALIASES.get(suffix, suffix)
     return next((form for form in formats if suffix and PurePosixPath(form.filename).suffix == suffix), None)

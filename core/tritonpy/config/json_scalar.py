@@ -1,4 +1,7 @@
-"""Converts a JSON value to the value of a field, by protobuf's JSON mapping (https://protobuf.dev/programming-guides/json)."""
+"""Conversion of JSON values to field values, as in protobuf's JSON mapping.
+
+See https://protobuf.dev/programming-guides/json.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import re
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from tritonpy.config.names import unknown_name
+from tritonpy.config.name_suggestions import unknown_name
 from tritonpy.config.scalars import FLOATS, INTEGER_RANGES, ScalarValue, enum_numbers, integer_in_range
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})", re.ASCII)
@@ -19,7 +22,10 @@ _WORD_FLOATS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def scalar_value(field: FieldDescriptor, value: object) -> ScalarValue:
-    """Return what the JSON `value` means for `field`; raises ValueError that says what the field takes instead."""
+    """Return the value of `field` for the JSON `value`.
+
+    Raises ValueError with the expected type.
+    """
     if field.cpp_type in INTEGER_RANGES:
         return integer_in_range(field, _integer(value))
     if field.cpp_type in FLOATS:
@@ -31,8 +37,8 @@ def scalar_value(field: FieldDescriptor, value: object) -> ScalarValue:
     return _string(value)
 
 
-def shown(value: object) -> str:
-    """Return `value` as JSON, cut short."""
+def excerpt(value: object) -> str:
+    """Return `value` as JSON, truncated to 40 characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 40 else f"{text[:40]}…"
 
@@ -44,7 +50,7 @@ def _integer(value: object) -> int:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    raise ValueError(f"expected an integer, got {shown(value)}")
+    raise ValueError(f"expected an integer, got {excerpt(value)}")
 
 
 def _float(value: object) -> float:
@@ -55,7 +61,7 @@ def _float(value: object) -> float:
     if isinstance(value, int | float) and not isinstance(value, bool):
         with contextlib.suppress(OverflowError):
             return float(value)
-    raise ValueError(f"expected a number, got {shown(value)}")
+    raise ValueError(f"expected a number, got {excerpt(value)}")
 
 
 def _bool(value: object) -> bool:
@@ -63,7 +69,7 @@ def _bool(value: object) -> bool:
         return value
     if isinstance(value, str) and value.lower() in _WORD_BOOLS:
         return _WORD_BOOLS[value.lower()]
-    raise ValueError(f"expected true or false, got {shown(value)}")
+    raise ValueError(f"expected true or false, got {excerpt(value)}")
 
 
 def _enum(field: FieldDescriptor, value: object) -> int:
@@ -76,7 +82,7 @@ def _enum(field: FieldDescriptor, value: object) -> int:
             raise ValueError(unknown_name("value", value, names))
     number = value if isinstance(value, float) else _integer(value)
     if number not in names.values():
-        raise ValueError(f"expected one of {', '.join(names)}, got {shown(value)}")
+        raise ValueError(f"expected one of {', '.join(names)}, got {excerpt(value)}")
     return int(number)
 
 
@@ -85,6 +91,6 @@ def _string(value: object) -> str:
         try:
             value.encode()
         except UnicodeEncodeError:
-            raise ValueError("the string holds half of a surrogate pair") from None
+            raise ValueError("the string contains half of a surrogate pair") from None
         return value
-    raise ValueError(f"expected a string, got {shown(value)}")
+    raise ValueError(f"expected a string, got {excerpt(value)}")

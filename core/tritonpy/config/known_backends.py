@@ -1,4 +1,4 @@
-"""What Triton knows of its own backends by heart: their files and platforms, installed or not."""
+"""The file names and platforms of Triton's own backends, installed or not."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ TENSORRT_PLATFORM = "tensorrt_plan"
 
 @dataclass(frozen=True, slots=True)
 class BackendFiles:
-    """A backend that is installed: its name, platforms and default file names, the preferred one first.
+    """Name, platforms and default file names of an installed backend, the preferred ones first.
 
-    They are those of the class attributes of `Backend`.
+    They are the class attributes of `Backend`.
     """
 
     name: str
@@ -23,7 +23,10 @@ class BackendFiles:
 
 @dataclass(frozen=True, slots=True)
 class ModelFormat:
-    """One kind of model: `filename` lies in the version's folder, as a folder or a file where `is_folder` says so."""
+    """One kind of model: `filename` is a file or a folder in the version's folder.
+
+    `is_folder` is None if both are allowed.
+    """
 
     backend: str
     platform: str
@@ -31,7 +34,7 @@ class ModelFormat:
     is_folder: bool | None = None
 
 
-# In the order in which Triton looks for them; the first format of a backend is its default.
+# In the order of Triton's search; the first format of a backend is its default.
 KNOWN_FORMATS: tuple[ModelFormat, ...] = (
     ModelFormat("tensorflow", "tensorflow_savedmodel", "model.savedmodel", is_folder=True),
     ModelFormat("tensorflow", "tensorflow_graphdef", "model.graphdef", is_folder=False),
@@ -56,17 +59,17 @@ _PACKAGES = {
 
 
 def package_of(backend: str) -> str | None:
-    """Return the distribution that brings a backend of this project, None for a stranger's."""
+    """Return the distribution that contains a backend of this project, or None for another backend."""
     return _PACKAGES.get(backend)
 
 
 def platforms_of(backend: str) -> tuple[str, ...]:
-    """Return the platforms that may stand beside one of Triton's own backends; empty where any may."""
+    """Return the platforms that one of Triton's backends allows; empty if it allows any."""
     return tuple(dict.fromkeys(form.platform for form in KNOWN_FORMATS if form.backend == backend and form.platform))
 
 
 def formats(installed: Sequence[BackendFiles]) -> list[ModelFormat]:
-    """Return every known format, then what the installed backends add, in their order."""
+    """Return every known format, followed by those of the installed backends, in their order."""
     found = list(KNOWN_FORMATS)
     seen = {(form.backend, form.filename) for form in found}
     for backend in installed:

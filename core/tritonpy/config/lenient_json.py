@@ -1,6 +1,7 @@
-"""The JSON that protobuf's parser takes beyond the standard, for configurations that were written for Triton.
+"""A parser for the JSON dialect that protobuf accepts, for configurations written for Triton.
 
-Keys without quotes, single quotes, a comma behind the last element, line breaks in strings and escapes that JSON does not have.
+It accepts unquoted keys, single quotes, trailing commas, line breaks in strings and additional
+escape sequences.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from typing import Any
 
 MAX_CHARACTERS = 1 << 20
-MAX_NESTING = 100  # protobuf's
+MAX_NESTING = 100  # protobuf's limit
 
 _SPACE = re.compile(r"[ \t\n\r\v\f]*")
 _KEY = re.compile(r"(?!(?:true|false|null)(?![A-Za-z0-9_$]))[A-Za-z_$][A-Za-z0-9_$]*")
@@ -22,9 +23,10 @@ _ESCAPED = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
 def parse_lenient_json(text: str) -> Any:
-    """Return the document in `text` as plain Python values; raises ValueError for anything that protobuf would not take.
+    """Return the document in `text` as Python values.
 
-    The time is proportional to the length. A text of more than `MAX_CHARACTERS`, and one nested deeper than `MAX_NESTING`, is refused.
+    Raises ValueError if protobuf would reject it. The time is proportional to the length. Texts
+    longer than `MAX_CHARACTERS` or nested deeper than `MAX_NESTING` are rejected.
     """
     if len(text) > MAX_CHARACTERS:
         raise ValueError("the text is too long")
@@ -91,7 +93,7 @@ class _Parser:
         return found
 
     def is_last(self, end: str) -> bool:
-        """Go behind the comma that follows an element; True where the end follows instead."""
+        """Skip the comma after an element; return True if the end follows instead."""
         following = self.skip_space()
         if following == ",":
             self.at += 1
@@ -109,6 +111,7 @@ def _unescaped(escape: re.Match[str]) -> str:
     if not text.startswith("u"):
         return _ESCAPED.get(text, text)
     if text == "u":
-        raise ValueError("four digits are missing behind \\u")
+        raise ValueError("four digits are missing after \\u")
     units = bytes.fromhex("".join(part[:4] for part in text.replace("\\", "").split("u")[1:]))
-    return units.decode("utf-16-be")  # half of a surrogate pair is no text: UnicodeDecodeError, a ValueError
+    # half of a surrogate pair raises UnicodeDecodeError, a ValueError
+    return units.decode("utf-16-be")

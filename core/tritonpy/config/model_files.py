@@ -1,4 +1,4 @@
-"""File names in a model configuration: where they lead in the model's folder, and which may lead elsewhere."""
+"""File names in a configuration: resolution in the model's folder, and checks of foreign paths."""
 
 from __future__ import annotations
 
@@ -12,18 +12,23 @@ from tritonpy.errors import InvalidArgument
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 MODEL_DIRECTORY = "$$TRITON_MODEL_DIRECTORY"
-"""What a path in a configuration begins with where it leads into the model's folder."""
-MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4096  # of Linux: NAME_MAX and PATH_MAX
+"""The prefix of paths in a configuration that are relative to the model's folder."""
+MAX_NAME_BYTES, MAX_PATH_BYTES = 255, 4096  # Linux's NAME_MAX and PATH_MAX
 
 _VERSION, _WARMUP, _INITIAL_STATE = ("version",), ("warmup",), ("initial_state",)
-_FOREIGN = "leads out of the model's folder: in a load request that is allowed only for a path that the model's own configuration file has in this place"
+_FOREIGN = (
+    "leads out of the model's folder: in a load request that is allowed only for a path that the "
+    "model's own configuration file has in this place"
+)
 
 
 def resolve_model_file(name: str, folder: Path, model_directory: Path) -> Path:
-    """Return the path of the file `name` of a configuration, relative to `folder`, which is a model's `model_directory` or lies in it.
+    """Return the path of the file `name` of a configuration, relative to `folder`.
 
-    As in Triton a leading slash is dropped. `..` is resolved by name, before any link is followed, so that nothing outside `model_directory` is
-    named. Links in the folder are followed: who owns the folder made them. Raises InvalidArgument for a name that no file of the model can have.
+    `folder` is the model's `model_directory` or a folder in it. As in Triton, a leading slash is
+    dropped. `..` is resolved by name before any link is followed, so that the path stays inside
+    `model_directory`. Links in the folder are followed, since the owner of the folder created them.
+    Raises InvalidArgument for a name that no file of the model can have.
     """
     try:
         base = folder.relative_to(model_directory).parts
@@ -33,7 +38,11 @@ def resolve_model_file(name: str, folder: Path, model_directory: Path) -> Path:
 
 
 def relative_parts(name: str, base: Collection[str] = ()) -> list[str]:
-    """Return the components of the path `name` below a model's folder, seen from the folder `base` in it; raises InvalidArgument as above."""
+    """Return the components of the path `name`, relative to the model's folder.
+
+    `base` is the folder, relative to the model's, that `name` is relative to. Raises
+    InvalidArgument as `resolve_model_file` does.
+    """
     parts = list(base)
     for part in PurePosixPath(name.lstrip("/")).parts:
         if part != "..":
@@ -56,12 +65,15 @@ def relative_parts(name: str, base: Collection[str] = ()) -> list[str]:
 
 
 def shortened(name: str) -> str:
-    """Return a name as an error text shows it: the beginning of one that is very long."""
+    """Return `name` for an error text, truncated if it is very long."""
     return name if len(name) <= MAX_NAME_BYTES else f"{name[:MAX_NAME_BYTES]}..."
 
 
 def file_name_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield the file names that lead out of the model's folder, or that no file can have; of `runtime`, out of the backend's."""
+    """Yield problems of file names that leave the model's folder, or that no file can have.
+
+    `runtime` is relative to the backend's folder instead.
+    """
     for path, name, base in _file_names(config):
         try:
             relative_parts(name, base)
@@ -73,7 +85,7 @@ def file_name_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
 
 
 def _file_names(config: ModelConfig) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield the key of each file name in a configuration, the name, and the folder in the model's that it is relative to."""
+    """Yield key, name and base folder of each file name in a configuration."""
     yield "default_model_filename", config.default_model_filename, _VERSION
     for capability, name in sorted(config.cc_model_filenames.items()):
         yield entry("cc_model_filenames", capability), name, _VERSION
@@ -92,9 +104,11 @@ def _file_names(config: ModelConfig) -> Iterator[tuple[str, str, tuple[str, ...]
 def foreign_path_problems(
     config: ModelConfig, own: ModelConfig, path_parameters: Collection[str], model_directory: Path
 ) -> Iterator[ConfigProblem]:
-    """Yield the paths of a load request's `config` that lead out of the model's folder and that the model's `own` configuration does not have.
+    """Yield problems of paths in a load request's `config` that leave the model's folder.
 
-    `path_parameters` are the parameters, of the model or of an accelerator, that the backend takes for paths of the server's file system.
+    Paths that the model's `own` configuration contains are allowed. `path_parameters` are the
+    parameters, of the model or of an accelerator, that the backend uses as paths of the server's
+    file system.
     """
     allowed = dict(_paths(own, path_parameters))
     for key, value in _paths(config, path_parameters):

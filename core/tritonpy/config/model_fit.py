@@ -1,4 +1,4 @@
-"""What a configuration says of tensors beside what a model's own file says: for backends, which check the one against the other and complete it."""
+"""Comparison of configured tensors with those of the model's own file, for backends."""
 
 from __future__ import annotations
 
@@ -13,22 +13,29 @@ if TYPE_CHECKING:
 
 
 def model_dims(field: ModelInput | ModelOutput) -> tuple[int, ...]:
-    """Return the dimensions that the model sees, without that of the batch: those behind a reshape."""
+    """Return the dimensions that the model sees, after reshape and without the batch dimension."""
     return tuple(field.reshape.shape if field.HasField("reshape") else field.dims)
 
 
 def set_dims(field: ModelInput | ModelOutput, dims: Sequence[int], batched: bool) -> None:
-    """Give `field` the dimensions of a model, whose first one is the batch's if it is `batched`."""
+    """Set the dimensions of `field` to those of a model.
+
+    The first is the batch's if it is `batched`.
+    """
     field.dims.extend(dims[1:] if batched else dims)
     if not field.dims:
-        # The configuration has no scalars: clients see one element, with batching the model does not.
+        # The configuration has no scalars: clients see one element. With batching, the model sees
+        # none.
         field.dims.append(1)
         if batched:
             field.reshape.SetInParent()
 
 
 def control_inputs(config: ModelConfig) -> list[tuple[str, int]]:
-    """Return name and data type of each control of a sequence, in Triton's order of kinds: start, end, ready, correlation ID."""
+    """Return name and data type of each sequence control, in Triton's order of kinds.
+
+    The order is start, end, ready, correlation ID.
+    """
     sequence = config.sequence_batching
     kinds = sequence.Control.Kind
     order = (
@@ -52,17 +59,20 @@ def _control_type(control: ModelSequenceBatching.Control) -> int:
 
 
 def shape_text(dims: Iterable[int]) -> str:
-    """Return dimensions as Triton writes them: `[-1,3]`."""
+    """Return dimensions in Triton's format: `[-1,3]`."""
     return f"[{','.join(map(str, dims))}]"
 
 
 def unable_to_load(config: ModelConfig, why: str) -> InvalidArgument:
-    """Return the error of a model that does not fit its configuration, in Triton's words."""
+    """Return Triton's error for a model that does not match its configuration."""
     return InvalidArgument(f"unable to load model '{config.name}', {why}")
 
 
 def dims_misfit(config: ModelConfig, name: str, model: Sequence[int], configured: Sequence[int]) -> InvalidArgument:
-    """Return the error of the tensor `name` whose dimensions are others in the model; `configured` begins with the batch where there is one."""
+    """Return the error for the tensor `name`, whose dimensions in the model differ.
+
+    `configured` includes the batch dimension if the model has one.
+    """
     shape = shape_text(configured)
     how = (
         f"an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape {shape}"
@@ -76,7 +86,7 @@ def dims_misfit(config: ModelConfig, name: str, model: Sequence[int], configured
 
 
 def _dims_remedy(config: ModelConfig, name: str, model: Sequence[int], configured: Sequence[int]) -> str:
-    """Return which dimension differs, and what to write instead."""
+    """Return which dimension differs, and the correct setting."""
     batched = config.max_batch_size > 0
     if len(model) != len(configured):
         where = f"They have {len(model)} dimensions in the model and {len(configured)} in the configuration"

@@ -1,7 +1,7 @@
-"""Reads a model configuration from JSON, as the `config` parameter of a load request gives it.
+"""Parsing of model configurations in JSON, as in the `config` parameter of load requests.
 
-Names of fields are those of the .proto file or their lowerCamelCase form; 64-bit integers are numbers or strings.
-What is no JSON is read once more as protobuf reads it, which takes keys without quotes and more.
+Field names are those of the .proto file or their lowerCamelCase form. 64-bit integers are numbers
+or strings. Invalid JSON is parsed again in protobuf's dialect, which allows unquoted keys and more.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from tritonpy.config.fields import fields_of, is_map, map_parts, oneof_conflict
-from tritonpy.config.json_scalar import scalar_value, shown
+from tritonpy.config.json_scalar import excerpt, scalar_value
 from tritonpy.config.lenient_json import parse_lenient_json
-from tritonpy.config.names import unknown_name
+from tritonpy.config.name_suggestions import unknown_name
+from tritonpy.config.parsed_config import ParsedConfig
 from tritonpy.config.positions import Positions, child, entry
 from tritonpy.config.problem import ConfigProblem
-from tritonpy.config.reading import ConfigReading
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-def read_config_json(text: str | bytes) -> ConfigReading:
-    """Return the configuration in `text` and all problems; a syntax error is the only one with a position."""
+def read_config_json(text: str | bytes) -> ParsedConfig:
+    """Return the configuration in `text` and all problems; only a syntax error has a position."""
     config = ModelConfig()
     try:
         document = json.loads(text, parse_constant=_refuse_constant)
@@ -31,19 +31,19 @@ def read_config_json(text: str | bytes) -> ConfigReading:
         try:
             document = parse_lenient_json(text if isinstance(text, str) else text.decode())
         except ValueError:
-            return ConfigReading(config, Positions(), [ConfigProblem("", error.msg, error.lineno, error.colno)])
+            return ParsedConfig(config, Positions(), [ConfigProblem("", error.msg, error.lineno, error.colno)])
     except RecursionError:
-        return ConfigReading(config, Positions(), [ConfigProblem("", "the JSON is nested too deeply")])
+        return ParsedConfig(config, Positions(), [ConfigProblem("", "the JSON is nested too deeply")])
     except ValueError as error:
-        # not UTF-8, a number of thousands of digits, or a constant such as NaN
-        return ConfigReading(config, Positions(), [ConfigProblem("", f"not JSON: {error}")])
+        # not UTF-8, a number with thousands of digits, or a constant such as NaN
+        return ParsedConfig(config, Positions(), [ConfigProblem("", f"not JSON: {error}")])
     reader = _Reader()
     reader.message(config, document, "")
-    return ConfigReading(config, Positions(), reader.problems)
+    return ParsedConfig(config, Positions(), reader.problems)
 
 
 def config_from_json(text: str | bytes, source: str) -> ModelConfig:
-    """Return the configuration in `text`. Raises InvalidConfig, which names `source` and every problem."""
+    """Return the configuration in `text`. Raises InvalidConfig with `source` and every problem."""
     return read_config_json(text).checked(source)
 
 
@@ -52,7 +52,7 @@ def _refuse_constant(name: str) -> None:
 
 
 class _Reader:
-    """Fills messages from decoded JSON; every problem is noted with its key."""
+    """Fills messages from decoded JSON and records every problem with its key."""
 
     def __init__(self) -> None:
         self.problems: list[ConfigProblem] = []
@@ -62,7 +62,7 @@ class _Reader:
 
     def message(self, message: Message, document: object, path: str) -> None:
         if not isinstance(document, dict):
-            self.report(path, f"expected an object, got {shown(document)}")
+            self.report(path, f"expected an object, got {excerpt(document)}")
             return
         names = fields_of(message)
         known = {field.camelcase_name: field for field in names.values()} | names
@@ -90,7 +90,7 @@ class _Reader:
 
     def repeated(self, container: Any, field: FieldDescriptor, value: object, path: str) -> None:
         if not isinstance(value, list):
-            self.report(path, f"expected a list, got {shown(value)}")
+            self.report(path, f"expected a list, got {excerpt(value)}")
             return
         for index, item in enumerate(value):
             if field.message_type is not None:
@@ -100,7 +100,7 @@ class _Reader:
 
     def map(self, container: Any, field: FieldDescriptor, value: object, path: str) -> None:
         if not isinstance(value, dict):
-            self.report(path, f"expected an object, got {shown(value)}")
+            self.report(path, f"expected an object, got {excerpt(value)}")
             return
         key_field, value_field = map_parts(field)
         for name, item in value.items():
@@ -113,7 +113,7 @@ class _Reader:
                         container[key] = scalar
 
     def scalar(self, field: FieldDescriptor, value: object, path: str) -> list[Any]:
-        """Return the value alone in a list, or an empty list after noting why there is none."""
+        """Return the value in a list, or an empty list after recording the problem."""
         try:
             return [scalar_value(field, value)]
         except ValueError as error:

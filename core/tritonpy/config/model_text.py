@@ -1,7 +1,7 @@
-"""Reads and writes `config.pbtxt`: an `inference.ModelConfig` in protobuf's text format.
+"""Parsing and output of `config.pbtxt`: an `inference.ModelConfig` in protobuf's text format.
 
-protobuf's own parser stops at the first error and tells no positions of what it accepted. This one reports all errors
-at once and gives the same message for every text without one.
+protobuf's own parser stops at the first error and does not report the positions of valid fields.
+This parser reports all errors at once. For a valid text the result is the same message.
 """
 
 from __future__ import annotations
@@ -14,39 +14,42 @@ from google.protobuf.message import Message
 
 from tritonpy.config import text_tree
 from tritonpy.config.fields import fields_of, is_map, is_set, map_parts, oneof_conflict
-from tritonpy.config.names import unknown_name
+from tritonpy.config.name_suggestions import unknown_name
+from tritonpy.config.parsed_config import ParsedConfig
 from tritonpy.config.positions import Position, Positions, child, entry
 from tritonpy.config.problem import ConfigProblem
-from tritonpy.config.reading import ConfigReading
 from tritonpy.config.scalars import ScalarValue
 from tritonpy.config.text_scalar import scalar_value
-from tritonpy.config.text_tree import Block, Field, Scalar
+from tritonpy.config.text_tree import Field, MessageBlock, Scalar
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-def read_config_text(text: str | bytes) -> ConfigReading:
-    """Return the configuration in `text`, where each key stands, and all problems; bytes must be UTF-8."""
+def read_config_text(text: str | bytes) -> ParsedConfig:
+    """Return the configuration in `text`, the position of each key, and all problems.
+
+    `bytes` must be UTF-8.
+    """
     config = ModelConfig()
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = error.object[: error.start].decode(errors="replace")
         place = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        return ConfigReading(config, Positions(), [ConfigProblem("", "the text is not UTF-8", *place)])
+        return ParsedConfig(config, Positions(), [ConfigProblem("", "the text is not UTF-8", *place)])
     found, problems = text_tree.parse(decoded)
     decoder = _Decoder(problems)
     decoder.message(config, found, "")
     problems.sort(key=lambda problem: (problem.line or 0, problem.column or 0))
-    return ConfigReading(config, decoder.positions, problems)
+    return ParsedConfig(config, decoder.positions, problems)
 
 
 def config_to_text(config: ModelConfig) -> str:
-    """Return `config` as the text of a `config.pbtxt`; only what is set is in it."""
+    """Return `config` as the text of a `config.pbtxt`, with only the fields that are set."""
     return text_format.MessageToString(config, as_utf8=True)
 
 
 class _Decoder:
-    """Fills messages from the tree of a text; every problem is noted with its key and position."""
+    """Fills messages from a syntax tree and records every problem with its key and position."""
 
     def __init__(self, problems: list[ConfigProblem]) -> None:
         self.positions = Positions()
@@ -82,7 +85,7 @@ class _Decoder:
             self.positions[path] = field.position
             self.single(message, known, field.values[0], path)
 
-    def single(self, message: Message, known: FieldDescriptor, value: Scalar | Block, path: str) -> None:
+    def single(self, message: Message, known: FieldDescriptor, value: Scalar | MessageBlock, path: str) -> None:
         if known.message_type is None:
             scalar = self.scalar(known, value, path)
             if scalar is not None:
@@ -95,7 +98,7 @@ class _Decoder:
     def repeated(self, message: Message, known: FieldDescriptor, field: Field, path: str) -> None:
         container = getattr(message, known.name)
         for value in field.values:
-            place = field.position if isinstance(value, Block) and not field.listed else value.position
+            place = field.position if isinstance(value, MessageBlock) and not field.listed else value.position
             if is_map(known):
                 self.map_entry(container, known, value, path, place)
                 continue
@@ -109,12 +112,13 @@ class _Decoder:
                 self.message(container.add(), block.fields, key)
 
     def next_index(self, path: str) -> int:
-        # counted here because an element that cannot be read is not in the message, yet those behind it keep their keys
+        # Counted here, since an invalid element is not in the message, yet later elements keep
+        # their keys.
         self.counts[path] = self.counts.get(path, -1) + 1
         return self.counts[path]
 
     def map_entry(
-        self, container: Any, known: FieldDescriptor, value: Scalar | Block, path: str, place: Position
+        self, container: Any, known: FieldDescriptor, value: Scalar | MessageBlock, path: str, place: Position
     ) -> None:
         block = self.block(known, value, path)
         if block is None:
@@ -134,8 +138,8 @@ class _Decoder:
         else:
             container[made.key] = made.value
 
-    def scalar(self, known: FieldDescriptor, value: Scalar | Block, path: str) -> ScalarValue | None:
-        if isinstance(value, Block):
+    def scalar(self, known: FieldDescriptor, value: Scalar | MessageBlock, path: str) -> ScalarValue | None:
+        if isinstance(value, MessageBlock):
             self.report(path, "expected a value, got a block in braces", value.position)
             return None
         try:
@@ -144,8 +148,8 @@ class _Decoder:
             self.report(path, str(error), value.position)
             return None
 
-    def block(self, known: FieldDescriptor, value: Scalar | Block, path: str) -> Block | None:
-        if isinstance(value, Block):
+    def block(self, known: FieldDescriptor, value: Scalar | MessageBlock, path: str) -> MessageBlock | None:
+        if isinstance(value, MessageBlock):
             return value
         self.report(path, f"expected a block: {known.name} {{ … }}, got {value.text}", value.position)
         return None

@@ -1,4 +1,4 @@
-"""Which steps of an ensemble some of its outputs need. Pure."""
+"""The steps of an ensemble that some of its outputs need. A pure function."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelEnsembling
 
 
-def needed_steps(steps: Sequence[ModelEnsembling.Step], wanted: Collection[str]) -> list[int]:
-    """Return the places of the steps that lead to the tensors `wanted`, ascending."""
-    maker = {tensor: place for place, step in enumerate(steps) for tensor in step.output_map.values()}
-    places, todo = set[int](), list(wanted)
-    while todo:
-        place = maker.get(todo.pop())
-        if place is not None and place not in places:
-            places.add(place)
-            todo += steps[place].input_map.values()
-    return sorted(places)
+def needed_steps(steps: Sequence[ModelEnsembling.Step], outputs: Collection[str]) -> list[int]:
+    """Return the indices of the steps that the tensors `outputs` depend on, ascending."""
+    producers = {tensor: index for index, step in enumerate(steps) for tensor in step.output_map.values()}
+    indices, pending = set[int](), list(outputs)
+    while pending:
+        index = producers.get(pending.pop())
+        if index is not None and index not in indices:
+            indices.add(index)
+            pending += steps[index].input_map.values()
+    return sorted(indices)

@@ -1,4 +1,4 @@
-"""Reads the text values of a model's parameters: Triton's words for what they are not, and the key, which Triton does not name."""
+"""Parsing of a model's parameters, with Triton's error texts plus the parameter's key."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from tritonpy.errors import InvalidArgument
 
 _BOOLS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
 MOST_THREADS = 4096
-_LEAST, _MOST = -(1 << 31), (1 << 31) - 1  # frameworks take such numbers as signed integers of 32 bits
+_LEAST, _MOST = -(1 << 31), (1 << 31) - 1  # frameworks use signed 32-bit integers
 
 
 def parameter_bool(key: str, value: str) -> bool:
-    """Return what true, on, 1, false, off or 0 mean, in any case; raises InvalidArgument for anything else."""
+    """Return the boolean for true, on, 1, false, off or 0, in any case.
+
+    Raises InvalidArgument for any other text.
+    """
     try:
         return _BOOLS[value.lower()]
     except KeyError:
@@ -21,7 +24,10 @@ def parameter_bool(key: str, value: str) -> bool:
 
 
 def parameter_int(key: str, value: str, least: int = _LEAST, most: int = _MOST) -> int:
-    """Return the integer that `value` spells, from `least` to `most`; raises InvalidArgument for anything else."""
+    """Return `value` as an integer from `least` to `most`.
+
+    Raises InvalidArgument for anything else.
+    """
     try:
         number = int(value)
     except ValueError:
@@ -33,15 +39,19 @@ def parameter_int(key: str, value: str, least: int = _LEAST, most: int = _MOST) 
 
 
 def parameter_threads(key: str, value: str) -> int:
-    """Return a number of threads, 0 where `value` is below 1; raises InvalidArgument for anything else.
+    """Return a number of threads, 0 if `value` is below 1.
 
-    More than MOST_THREADS is refused: frameworks end the whole process where so many cannot be had.
+    Raises InvalidArgument for any other text, and for more than MOST_THREADS: frameworks abort the
+    whole process if they cannot create that many.
     """
     return max(parameter_int(key, value, most=MOST_THREADS), 0)
 
 
 def parameter_bytes(key: str, value: str, least: int = 0) -> int:
-    """Return the number of bytes, at least `least`, that "1048576" or "1MiB" means; raises InvalidArgument for anything else."""
+    """Return a number of bytes, at least `least`, such as "1048576" or "1MiB".
+
+    Raises InvalidArgument for anything else.
+    """
     try:
         size = parse_byte_size(value)
     except ValueError:
@@ -52,7 +62,10 @@ def parameter_bytes(key: str, value: str, least: int = 0) -> int:
 
 
 def parameter_choice(key: str, value: str, choices: Iterable[str]) -> str:
-    """Return that of `choices`, which are in lower case, that `value` is in any case; raises InvalidArgument for anything else."""
+    """Return the one of `choices`, which are in lower case, that equals `value` in any case.
+
+    Raises InvalidArgument for anything else.
+    """
     if value.lower() not in (known := tuple(choices)):
         raise InvalidArgument(f"parameter '{key}' is '{value}', it must be one of {', '.join(known)}")
     return value.lower()

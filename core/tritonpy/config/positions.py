@@ -1,4 +1,4 @@
-"""Where in its text each key of a configuration stands."""
+"""The positions of a configuration's keys in its text."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ _SEGMENT = re.compile(r'\.?[A-Za-z_]\w*|\["(?:[^"\\]|\\.)*"\]|\[[^"\]]*\]', re.D
 
 
 class Position(NamedTuple):
-    """A place in a text; both counted from 1, columns in characters."""
+    """A position in a text; both numbers start at 1, columns count characters."""
 
     line: int
     column: int
 
 
 class Positions(dict[str, Position]):
-    """Key path -> position; empty for a configuration that did not come from a text.
+    """Maps key paths to positions; empty for a configuration that was not parsed from a text.
 
-    A list has one entry for its key (`input`) and one per element (`input[0]`), a map the same (`parameters["a"]`).
+    A list has one entry for its key (`input`) and one per element (`input[0]`), a map likewise
+    (`parameters["a"]`).
     """
 
     def nearest(self, path: str) -> Position | None:
-        """Return the position of `path` or of the innermost part of it that the text has."""
+        """Return the position of `path` or of its innermost part that the text contains."""
         while path:
             if path in self:
                 return self[path]
@@ -31,7 +32,10 @@ class Positions(dict[str, Position]):
 
 
 def parent(path: str) -> str:
-    """Return `input[0]` for `input[0].dims` and `input` for `input[0]`; empty for a single name."""
+    """Return the parent of a path, empty for a single name.
+
+    It is `input[0]` for `input[0].dims`, and `input` for `input[0]`.
+    """
     return "".join(_SEGMENT.findall(path)[:-1])
 
 
@@ -41,7 +45,7 @@ def child(path: str, name: str) -> str:
 
 
 def entry(path: str, key: str | float) -> str:
-    """Return the path of the map entry of `path` under `key`; a string key is quoted, its quotes are escaped."""
+    """Return the path of the map entry `key` of `path`; string keys are quoted and escaped."""
     if not isinstance(key, str):
         return f"{path}[{key}]"
     quoted = key.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""What a protobuf scalar field can hold: names of its types, ranges of its integers."""
+"""Values of protobuf scalar fields: type names and integer ranges."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ScalarValue = bool | int | float | str
 
 
 def integer_in_range(field: FieldDescriptor, value: int) -> int:
-    """Return `value`; raises ValueError with the field's range when it is outside."""
+    """Return `value`; raises ValueError with the field's range if it is outside."""
     low, high = INTEGER_RANGES[field.cpp_type]
     if not low <= value <= high:
         raise ValueError(f"{value} is out of range, it must be from {low} to {high}")

@@ -1,4 +1,4 @@
-"""Converts a scalar of the text format to the value of a field."""
+"""Conversion of scalars in the text format to field values."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from tritonpy.config.names import unknown_name
+from tritonpy.config.name_suggestions import unknown_name
 from tritonpy.config.scalars import FLOATS, INTEGER_RANGES, ScalarValue, enum_numbers, integer_in_range
-from tritonpy.config.text_tokens import Kind
+from tritonpy.config.text_tokens import TokenKind
 from tritonpy.config.text_tree import Scalar
 
 _INTEGER = re.compile(r"([+-]?)(?:0[xX]([0-9a-fA-F]+)|0([0-7]+)|(0|[1-9][0-9]*))", re.ASCII)
@@ -27,7 +27,7 @@ _LETTERS = {
 
 
 def scalar_value(field: FieldDescriptor, scalar: Scalar) -> ScalarValue:
-    """Return what `scalar` means for `field`; raises ValueError that says what the field takes instead."""
+    """Return the value of `field` for `scalar`; raises ValueError with the expected type."""
     if field.cpp_type in INTEGER_RANGES:
         return integer_in_range(field, _integer(scalar))
     if field.cpp_type in FLOATS:
@@ -42,7 +42,7 @@ def scalar_value(field: FieldDescriptor, scalar: Scalar) -> ScalarValue:
 def _integer(scalar: Scalar) -> int:
     match = _INTEGER.fullmatch(scalar.text)
     if match is None or len(scalar.text) > 40:
-        raise ValueError(f"expected an integer, got {_shown(scalar)}")
+        raise ValueError(f"expected an integer, got {_excerpt(scalar)}")
     sign, hexadecimal, octal, decimal = match.groups()
     value = int(hexadecimal, 16) if hexadecimal else int(octal, 8) if octal else int(decimal)
     return -value if sign == "-" else value
@@ -51,23 +51,23 @@ def _integer(scalar: Scalar) -> int:
 def _float(scalar: Scalar) -> float:
     if _FLOAT.fullmatch(scalar.text):
         return float(scalar.text.rstrip("fF"))
-    if scalar.kind is not Kind.STRING and _WORD_FLOAT.fullmatch(scalar.text):
+    if scalar.kind is not TokenKind.STRING and _WORD_FLOAT.fullmatch(scalar.text):
         word = scalar.text.lower()
         return float(word if word.endswith("inf") else word.removesuffix("f"))
-    raise ValueError(f"expected a number, got {_shown(scalar)}")
+    raise ValueError(f"expected a number, got {_excerpt(scalar)}")
 
 
 def _bool(scalar: Scalar) -> bool:
     if scalar.text not in _BOOLS:
-        raise ValueError(f"expected true or false, got {_shown(scalar)}")
+        raise ValueError(f"expected true or false, got {_excerpt(scalar)}")
     return _BOOLS[scalar.text]
 
 
 def _enum(field: FieldDescriptor, scalar: Scalar) -> int:
     names = enum_numbers(field)
-    if scalar.kind is Kind.STRING:
-        raise ValueError(f"expected one of {', '.join(names)} without quotes, got {_shown(scalar)}")
-    if scalar.kind is Kind.NUMBER:
+    if scalar.kind is TokenKind.STRING:
+        raise ValueError(f"expected one of {', '.join(names)} without quotes, got {_excerpt(scalar)}")
+    if scalar.kind is TokenKind.NUMBER:
         number = _integer(scalar)
         if number not in names.values():
             raise ValueError(f"there is no value with number {number}; valid here: {', '.join(names)}")
@@ -78,13 +78,13 @@ def _enum(field: FieldDescriptor, scalar: Scalar) -> int:
 
 
 def _string(scalar: Scalar) -> str:
-    if scalar.kind is not Kind.STRING:
+    if scalar.kind is not TokenKind.STRING:
         raise ValueError(f'expected a string in quotes, got {scalar.text}: write "{scalar.text}"')
     raw = b"".join(_unescaped(piece[1:-1].encode()) for piece in scalar.pieces)
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise ValueError(f"the string is not UTF-8 once its escapes are read: {_shown(scalar)}") from None
+        raise ValueError(f"the string is not UTF-8 after its escapes are decoded: {_excerpt(scalar)}") from None
 
 
 def _unescaped(piece: bytes) -> bytes:
@@ -106,6 +106,6 @@ def _escaped_bytes(match: re.Match[bytes]) -> bytes:
     return letter
 
 
-def _shown(scalar: Scalar) -> str:
+def _excerpt(scalar: Scalar) -> str:
     text = scalar.text if len(scalar.text) <= 40 else f"{scalar.text[:40]}…"
-    return text if scalar.kind is Kind.STRING else f"'{text}'"
+    return text if scalar.kind is TokenKind.STRING else f"'{text}'"

@@ -1,4 +1,7 @@
-"""Cuts protobuf's text format into tokens with their positions (https://protobuf.dev/reference/protobuf/textformat-spec)."""
+"""A tokenizer for protobuf's text format, with positions.
+
+See https://protobuf.dev/reference/protobuf/textformat-spec.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +12,25 @@ from typing import NamedTuple
 from tritonpy.config.positions import Position
 
 
-class Kind(enum.Enum):
-    """What a token is."""
+class TokenKind(enum.Enum):
+    """The kinds of tokens."""
 
     WORD = enum.auto()
     """A field name, an enum value, `true`, `inf`."""
     NUMBER = enum.auto()
     STRING = enum.auto()
-    """One quoted piece with its quotes."""
+    """One quoted piece, including its quotes."""
     MARK = enum.auto()
     """One of `{}<>[]:,;`."""
     BAD = enum.auto()
-    """A string without its closing quote, or a character that means nothing."""
+    """A string without its closing quote, or an invalid character."""
     END = enum.auto()
 
 
 class Token(NamedTuple):
-    """A token as it is written, and where it begins."""
+    """The text of a token and its start position."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     position: Position
 
@@ -44,11 +47,11 @@ _TOKEN = re.compile(
 )
 
 
-_KINDS = {kind.name: kind for kind in Kind}  # `Kind[name]` takes ten times as long as a look-up here
+_KINDS = {kind.name: kind for kind in TokenKind}  # `TokenKind[name]` takes ten times as long as a lookup here
 
 
 def tokens(text: str) -> list[Token]:
-    """Return all tokens of `text` and one END token behind them; white space and comments are left out."""
+    """Return all tokens of `text` and a final END token; white space and comments are omitted."""
     found: list[Token] = []
     line, line_start = 1, 0
     for match in _TOKEN.finditer(text):
@@ -58,5 +61,5 @@ def tokens(text: str) -> list[Token]:
         elif kind is not None and kind != "SKIP":
             position = Position(line, match.start() - line_start + 1)
             found.append(Token(_KINDS[kind], match.group(), position))
-    found.append(Token(Kind.END, "", Position(line, len(text) - line_start + 1)))
+    found.append(Token(TokenKind.END, "", Position(line, len(text) - line_start + 1)))
     return found

@@ -1,4 +1,4 @@
-"""Parses protobuf's text format into a tree, without knowing the message that it describes."""
+"""A parser from protobuf's text format to a syntax tree, independent of the message type."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from tritonpy.config.positions import Position
 from tritonpy.config.problem import ConfigProblem
-from tritonpy.config.text_tokens import Kind, Token, tokens
+from tritonpy.config.text_tokens import Token, TokenKind, tokens
 
-# the deepest field of a model configuration is 7 levels down; the limit keeps garbage from using up the stack
+# A model configuration is at most 7 levels deep. The limit protects the stack from invalid input.
 MAX_DEPTH = 50
 
 CLOSER = {"{": "}", "<": ">", "[": "]"}
@@ -18,19 +18,19 @@ CLOSER = {"{": "}", "<": ">", "[": "]"}
 class Scalar:
     """A word, a number, or the quoted pieces of one string."""
 
-    kind: Kind
+    kind: TokenKind
     pieces: tuple[str, ...]
     position: Position
 
     @property
     def text(self) -> str:
-        """As it is written."""
+        """The source text."""
         return " ".join(self.pieces)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """What stands between braces."""
+class MessageBlock:
+    """The fields between braces."""
 
     fields: list[Field]
     position: Position
@@ -44,11 +44,11 @@ class Field:
     position: Position
     colon: bool
     listed: bool
-    values: list[Scalar | Block]
+    values: list[Scalar | MessageBlock]
 
 
 def parse(text: str) -> tuple[list[Field], list[ConfigProblem]]:
-    """Return the fields at the top level and every syntax error; what has an error is left out of the tree."""
+    """Return the top-level fields and every syntax error; the tree omits invalid fields."""
     parser = _Parser(tokens(text))
     found: list[Field] = []
     parser.fields(found, "")
@@ -71,14 +71,14 @@ class _Parser:
 
     def take(self) -> Token:
         token = self.token
-        if token.kind is not Kind.END:
+        if token.kind is not TokenKind.END:
             self.index += 1
             self.token = self.tokens[self.index]
         return token
 
     def take_mark(self, marks: str) -> Token | None:
         token = self.token
-        if token.kind is Kind.MARK and token.text in marks:
+        if token.kind is TokenKind.MARK and token.text in marks:
             self.index += 1
             self.token = self.tokens[self.index]
             return token
@@ -88,8 +88,11 @@ class _Parser:
         self.problems.append(ConfigProblem("", text, *token.position))
 
     def fields(self, found: list[Field], closer: str) -> bool:
-        """Read fields into `found` up to the closing mark or the end; return whether the mark was there, and take it."""
-        while self.token.kind is not Kind.END:
+        """Read fields into `found` up to the closing mark or the end.
+
+        Return whether the mark was found; it is consumed.
+        """
+        while self.token.kind is not TokenKind.END:
             if closer and self.take_mark(closer):
                 return True
             if self.closes_an_outer_block():
@@ -101,12 +104,12 @@ class _Parser:
         return not closer
 
     def at_a_field(self) -> bool:
-        """Tell whether a field begins here, although a value could: what came before it is not complete."""
+        """Return whether a field starts here, although a value may: its predecessor is incomplete."""
         following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
-        return self.token.kind is Kind.WORD and following.kind is Kind.MARK and following.text in ":{<["
+        return self.token.kind is TokenKind.WORD and following.kind is TokenKind.MARK and following.text in ":{<["
 
     def closes_an_outer_block(self) -> bool:
-        return self.token.kind is Kind.MARK and self.token.text in self.open
+        return self.token.kind is TokenKind.MARK and self.token.text in self.open
 
     def field_or_problem(self, found: list[Field]) -> None:
         start, depth = self.index, len(self.open)
@@ -119,8 +122,8 @@ class _Parser:
 
     def field(self) -> Field:
         name = self.token
-        if name.kind is not Kind.WORD:
-            raise _SyntaxProblem(f"expected the name of a field, got {_shown(name)}", name)
+        if name.kind is not TokenKind.WORD:
+            raise _SyntaxProblem(f"expected the name of a field, got {_excerpt(name)}", name)
         self.take()
         colon = self.take_mark(":") is not None
         listed = self.take_mark("[")
@@ -129,12 +132,12 @@ class _Parser:
         elif colon or self.token.text in CLOSER:
             values = [self.value(name)]
         else:
-            raise _SyntaxProblem(f"expected ':' or '{{' after '{name.text}', got {_shown(self.token)}", self.token)
+            raise _SyntaxProblem(f"expected ':' or '{{' after '{name.text}', got {_excerpt(self.token)}", self.token)
         self.take_mark(",;")
         return Field(name.text, name.position, colon, listed is not None, values)
 
-    def listed_values(self, opening: Token) -> list[Scalar | Block]:
-        values: list[Scalar | Block] = []
+    def listed_values(self, opening: Token) -> list[Scalar | MessageBlock]:
+        values: list[Scalar | MessageBlock] = []
         if self.take_mark("]"):
             return values
         self.open.append("]")
@@ -144,14 +147,14 @@ class _Parser:
                 break
             if self.take_mark(","):
                 continue
-            if self.token.kind is Kind.END or self.token.text in "}>:;" or self.at_a_field():
+            if self.token.kind is TokenKind.END or self.token.text in "}>:;" or self.at_a_field():
                 self.report("'[' is never closed", opening)
                 break
-            self.report(f"expected ',' or ']' before {_shown(self.token)}", self.token)
+            self.report(f"expected ',' or ']' before {_excerpt(self.token)}", self.token)
         self.open.pop()
         return values
 
-    def listed_value(self, values: list[Scalar | Block]) -> None:
+    def listed_value(self, values: list[Scalar | MessageBlock]) -> None:
         try:
             values.append(self.value(self.tokens[self.index - 1]))
         except _SyntaxProblem as problem:
@@ -159,18 +162,18 @@ class _Parser:
             if problem.token.text not in {",", "}", ">", "]"}:
                 self.take()
 
-    def value(self, before: Token) -> Scalar | Block:
+    def value(self, before: Token) -> Scalar | MessageBlock:
         token = self.token
         if opening := self.take_mark("{<"):
             return self.block(opening)
-        if token.kind not in {Kind.WORD, Kind.NUMBER, Kind.STRING} or self.at_a_field():
-            raise _SyntaxProblem(f"expected a value after '{before.text}', got {_shown(token)}", token)
+        if token.kind not in {TokenKind.WORD, TokenKind.NUMBER, TokenKind.STRING} or self.at_a_field():
+            raise _SyntaxProblem(f"expected a value after '{before.text}', got {_excerpt(token)}", token)
         pieces = [self.take().text]
-        while token.kind is Kind.STRING and self.token.kind is Kind.STRING:
+        while token.kind is TokenKind.STRING and self.token.kind is TokenKind.STRING:
             pieces.append(self.take().text)
         return Scalar(token.kind, tuple(pieces), token.position)
 
-    def block(self, opening: Token) -> Block:
+    def block(self, opening: Token) -> MessageBlock:
         if len(self.open) >= MAX_DEPTH:
             self.index = len(self.tokens) - 1
             self.token = self.tokens[self.index]
@@ -182,23 +185,23 @@ class _Parser:
         self.open.pop()
         if not closed:
             self.report(f"'{opening.text}' is never closed", opening)
-        return Block(found, opening.position)
+        return MessageBlock(found, opening.position)
 
     def recover(self, start: int) -> None:
-        """Skip the rest of the line, whole blocks included, but nothing that closes a block around it."""
+        """Skip the rest of the line with its blocks, but no mark that closes an outer block."""
         depth = int(self.index == start and self.take().text in CLOSER)
         line = self.tokens[self.index - 1].position.line
-        while self.token.kind is not Kind.END and (depth or self.token.position.line == line):
-            text = self.token.text if self.token.kind is Kind.MARK else ""
+        while self.token.kind is not TokenKind.END and (depth or self.token.position.line == line):
+            text = self.token.text if self.token.kind is TokenKind.MARK else ""
             if not depth and text and text in "}>]":
                 return
             depth += (text in CLOSER) - (text in CLOSER.values())
             self.take()
 
 
-def _shown(token: Token) -> str:
-    if token.kind is Kind.END:
+def _excerpt(token: Token) -> str:
+    if token.kind is TokenKind.END:
         return "the end of the text"
-    if token.kind is Kind.BAD and len(token.text) > 1:
+    if token.kind is TokenKind.BAD and len(token.text) > 1:
         return f"a string without its closing quote: {token.text[:40]}"
-    return token.text[:40] if token.kind is Kind.STRING else f"'{token.text[:40]}'"
+    return token.text[:40] if token.kind is TokenKind.STRING else f"'{token.text[:40]}'"

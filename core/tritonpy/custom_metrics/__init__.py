@@ -1,4 +1,4 @@
-"""Metrics that models make themselves: one registry for the server, shared by all of its models."""
+"""Metrics that models create: one registry for the server, shared by all its models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers of one metric, and what can be done with them. Not thread-safe: the registry's lock is held round every call."""
+"""The values of metrics. Not thread-safe: callers hold the registry's lock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tritonpy.errors import InvalidArgument, Unsupported
 
 
 class Cell(ABC):
-    """One metric; an operation that its kind does not have raises Unsupported."""
+    """The value of one metric; operations that its kind does not support raise Unsupported."""
 
     kind: ClassVar[MetricKind]
 
@@ -27,20 +27,20 @@ class Cell(ABC):
         raise self._unsupported("Increment")
 
     def set(self, value: float) -> None:
-        """Replace the number."""
+        """Replace the value."""
         raise self._unsupported("Set")
 
     def observe(self, value: float) -> None:
-        """Take note of one value."""
+        """Count one observation."""
         raise self._unsupported("Observe")
 
     def value(self) -> float:
-        """Return the number."""
+        """Return the value."""
         raise self._unsupported("Value")
 
     @abstractmethod
     def snapshot(self, labels: dict[str, str]) -> MetricSnapshot:
-        """Return what there is, as plain values."""
+        """Return the current state as plain values."""
 
     def _unsupported(self, operation: str) -> Unsupported:
         return Unsupported(f"{self.kind.triton_name} does not support {operation}")
@@ -64,7 +64,7 @@ class _Number(Cell):
 
 
 class Gauge(_Number):
-    """A number that goes up and down."""
+    """A number that can increase and decrease."""
 
     kind = MetricKind.GAUGE
 
@@ -73,7 +73,7 @@ class Gauge(_Number):
 
 
 class Counter(_Number):
-    """A number that only grows."""
+    """A number that can only increase."""
 
     kind = MetricKind.COUNTER
 
@@ -86,7 +86,10 @@ class Counter(_Number):
 
 
 class Histogram(Cell):
-    """Counts of observations by size; `bounds` ascend strictly. Raises InvalidArgument where they do not."""
+    """Counts of observations by size.
+
+    Raises InvalidArgument if `bounds` are not strictly ascending.
+    """
 
     kind = MetricKind.HISTOGRAM
 
@@ -110,7 +113,7 @@ class Histogram(Cell):
 
 
 def make_cell(kind: MetricKind, buckets: Sequence[float] | None) -> Cell:
-    """Return a new metric. Raises InvalidArgument for buckets that do not fit the kind."""
+    """Return a new metric value. Raises InvalidArgument if `buckets` do not match the kind."""
     if kind is MetricKind.HISTOGRAM:
         if buckets is None:
             raise InvalidArgument("Bucket boundaries not found in Metric args.")

@@ -1,4 +1,4 @@
-"""What a model holds of the metrics that it made or joined: handles, each of them one owner."""
+"""Handles of metrics, through which models own and change them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from tritonpy.errors import Internal
 
 
 class ModelMetrics:
-    """The custom metrics of one loaded version of a model. What it has not dropped by itself goes when it is unloaded."""
+    """The custom metrics of one loaded version of a model.
+
+    The rest is dropped when it is unloaded.
+    """
 
     def __init__(self, registry: CustomMetrics) -> None:
         self._registry = registry
@@ -20,10 +23,10 @@ class ModelMetrics:
         self._closed = False
 
     def family(self, name: str, description: str, kind: MetricKind) -> MetricFamily:
-        """Make the family `name`, or join it where a model made it before: then its description stays as it is.
+        """Create the family `name`, or join an existing one, whose description then stays the same.
 
-        Raises InvalidArgument for a name that Prometheus does not allow and for a family of another kind, AlreadyExists for one of the
-        server's own metrics.
+        Raises InvalidArgument for a name that Prometheus does not allow and for a family of another
+        kind. Raises AlreadyExists for one of the server's own metrics.
         """
         with self._registry.lock:
             if self._closed:
@@ -33,7 +36,7 @@ class ModelMetrics:
             return family
 
     def close(self) -> None:
-        """Drop every family that is left; called when the model is gone."""
+        """Drop all remaining families; called when the model is unloaded."""
         with self._registry.lock:
             self._closed = True
             for family in list(self._families):
@@ -41,7 +44,7 @@ class ModelMetrics:
 
 
 class MetricFamily:
-    """One owner's hold on a family. Its metrics end with it."""
+    """One owner's handle of a family; its metrics end with it."""
 
     def __init__(self, registry: CustomMetrics, siblings: set[MetricFamily], shared: SharedFamily) -> None:
         self.kind = shared.kind
@@ -51,10 +54,11 @@ class MetricFamily:
         self._metrics: set[Metric] = set()
 
     def metric(self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None) -> Metric:
-        """Make the metric with these labels, or join it: then its buckets stay as they are.
+        """Create the metric with these labels, or join an existing one.
 
-        `buckets` are the upper bounds of a histogram, strictly ascending, without the one of +Inf; other kinds have none.
-        Raises InvalidArgument for bad labels or buckets, Internal after `drop`.
+        An existing metric keeps its buckets. `buckets` are the upper bounds of a histogram,
+        strictly ascending, without +Inf; other kinds have none. Raises InvalidArgument for bad
+        labels or buckets, Internal after `drop`.
         """
         fresh, names = make_cell(self.kind, buckets), sorted_labels(labels or {}, self.kind)
         with self._registry.lock:
@@ -65,13 +69,13 @@ class MetricFamily:
             return metric
 
     def drop(self) -> None:
-        """Give the family and the metrics made through it up; a second time is fine."""
+        """Drop the family and the metrics created through it; a second call does nothing."""
         with self._registry.lock:
             if self in self._siblings:
                 self._release()
 
     def _release(self) -> None:
-        # The registry's lock is held by the caller.
+        # The caller holds the registry's lock.
         self._siblings.remove(self)
         for metric in list(self._metrics):
             metric._release()
@@ -79,7 +83,10 @@ class MetricFamily:
 
 
 class Metric:
-    """One owner's hold on a metric. Raises Internal where it is used after it or its family was dropped."""
+    """One owner's handle of a metric.
+
+    Raises Internal if it is used after it or its family was dropped.
+    """
 
     def __init__(self, family: MetricFamily, labels: Labels, cell: Cell) -> None:
         self._family = family
@@ -89,7 +96,10 @@ class Metric:
         cell.owners += 1
 
     def increment(self, value: float) -> None:
-        """Add `value`, never a negative one to a counter: InvalidArgument. Raises Unsupported for histograms."""
+        """Add `value`.
+
+        Raises Unsupported for histograms, and InvalidArgument for a counter and a negative value.
+        """
         with self._lock:
             self._live("increment").increment(float(value))
 
@@ -104,18 +114,18 @@ class Metric:
             self._live("set").observe(float(value))
 
     def value(self) -> float:
-        """Return what all owners together made of it. Raises Unsupported for histograms."""
+        """Return the value, to which all owners contribute. Raises Unsupported for histograms."""
         with self._lock:
             return self._live("get").value()
 
     def drop(self) -> None:
-        """Give the metric up; with its last owner it disappears. A second time is fine."""
+        """Drop the metric; it is removed with its last owner. A second call does nothing."""
         with self._lock:
             if self._cell is not None:
                 self._release()
 
     def _release(self) -> None:
-        # The registry's lock is held by the caller.
+        # The caller holds the registry's lock.
         cell, self._cell = self._live("drop"), None
         self._family._metrics.remove(self)
         cell.owners -= 1

@@ -1,4 +1,4 @@
-"""The kinds of metric that a model can make."""
+"""The kinds of metrics that a model can create."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import enum
 
 
 class MetricKind(enum.Enum):
-    """What a metric's number means; the values are Prometheus' type names."""
+    """The kinds of metrics; the values are Prometheus' type names."""
 
-    COUNTER = "counter"  # only grows
+    COUNTER = "counter"  # can only increase
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
 
     @property
     def triton_name(self) -> str:
-        """The name of Triton's constant, as its error texts have it."""
+        """The name of Triton's constant, as in its error texts."""
         return f"TRITONSERVER_METRIC_KIND_{self.name}"

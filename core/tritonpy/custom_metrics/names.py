@@ -1,4 +1,4 @@
-"""Which names and labels a model's metrics may have."""
+"""Rules for the names and labels of a model's metrics."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tritonpy.custom_metrics.kind import MetricKind
 from tritonpy.errors import AlreadyExists, InvalidArgument
 
-# Prometheus' data model; both kinds of name are its own where they begin with two underscores.
+# Prometheus' data model; it reserves names that start with two underscores.
 _METRIC_NAME = re.compile(r"(?!__)[a-zA-Z_:][a-zA-Z0-9_:]*")
 _LABEL_NAME = re.compile(r"(?!__)[a-zA-Z_][a-zA-Z0-9_]*")
 
@@ -23,24 +23,24 @@ SERVER_METRICS = frozenset(
             for part in ("request", "queue", "compute_input", "compute_infer", "compute_output")
             for form in ("duration", "summary")
         ),
-        *(f"cache_{what}_{form}_per_model" for what in ("hit", "miss") for form in ("duration", "summary")),
+        *(f"cache_{name}_{form}_per_model" for name in ("hit", "miss") for form in ("duration", "summary")),
         "cache_num_hits_per_model", "cache_num_misses_per_model",
-        *(f"cache_{what}" for what in ("util", "lookup_duration", "insertion_duration")),
-        *(f"cache_num_{what}" for what in ("entries", "hits", "misses", "lookups", "evictions")),
+        *(f"cache_{name}" for name in ("util", "lookup_duration", "insertion_duration")),
+        *(f"cache_num_{name}" for name in ("entries", "hits", "misses", "lookups", "evictions")),
         "cpu_utilization", "cpu_memory_total_bytes", "cpu_memory_used_bytes",
         "gpu_utilization", "gpu_memory_total_bytes", "gpu_memory_used_bytes", "gpu_power_usage", "gpu_power_limit",
         "energy_consumption", "pinned_memory_pool_total_bytes", "pinned_memory_pool_used_bytes", "pinned_memory_pool_fallback_count",
         "cuda_memory_pool_total_bytes", "cuda_memory_pool_used_bytes",
         "memory_budget_bytes", "memory_budget_used_bytes", "memory_budget_waiting_loads",
-        *(f"lazy_{what}" for what in ("hits", "misses", "refusals", "loads", "load_failures", "evictions", "waiting_requests")),
-        *(f"request_memory_{what}" for what in ("bytes", "limit_bytes", "refusals")),
+        *(f"lazy_{name}" for name in ("hits", "misses", "refusals", "loads", "load_failures", "evictions", "waiting_requests")),
+        *(f"request_memory_{name}" for name in ("bytes", "limit_bytes", "refusals")),
     )
 )  # fmt: skip
-"""The names of the server's own metrics: no model may write into them."""
+"""The names of the server's own metrics, which models may not use."""
 
 
 def check_name(name: str) -> None:
-    """Raise InvalidArgument for what is no name of a metric, AlreadyExists for a name of the server's own."""
+    """Raise InvalidArgument for an invalid name, AlreadyExists for a metric of the server."""
     if not _METRIC_NAME.fullmatch(name):
         raise InvalidArgument("Invalid metric name")
     if name in SERVER_METRICS:
@@ -48,7 +48,7 @@ def check_name(name: str) -> None:
 
 
 def sorted_labels(labels: Mapping[str, str], kind: MetricKind) -> tuple[tuple[str, str], ...]:
-    """Return the labels by name. Raises InvalidArgument for a name or a value that cannot be one."""
+    """Return the labels sorted by name. Raises InvalidArgument for an invalid name or value."""
     for name, value in labels.items():
         if not isinstance(value, str):
             raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""Every custom metric of a server, by name and labels."""
+"""The registry of all custom metrics of a server, by name and labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class SharedFamily:
-    """The metrics of one name; it goes when its last owner does."""
+    """The metrics of one name; it is removed with its last owner."""
 
     def __init__(self, name: str, description: str, kind: MetricKind) -> None:
         self.name = name
@@ -31,7 +31,10 @@ class SharedFamily:
 
 
 class CustomMetrics:
-    """One object per server. Models reach it through their `ModelMetrics`; `lock` guards all that it holds."""
+    """The registry of a server, which models use through `ModelMetrics`.
+
+    `lock` protects its contents.
+    """
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -39,14 +42,17 @@ class CustomMetrics:
         self._sources: list[Callable[[], Sequence[FamilySnapshot]]] = []
 
     def add_source(self, source: Callable[[], Sequence[FamilySnapshot]]) -> None:
-        """Let `source` say further families, which it keeps itself; asked at each snapshot, without the lock."""
+        """Add a function that returns further families.
+
+        Called at each snapshot, without the lock.
+        """
         self._sources.append(source)
 
     def own(self, name: str, description: str, kind: MetricKind) -> SharedFamily:
-        """Return the family of that name, with one owner more; the lock is held by the caller.
+        """Return the family `name` with one more owner; the caller holds the lock.
 
-        The first owner's description stays. Raises InvalidArgument for a bad name and for a family of another kind, AlreadyExists for
-        one of the server's own metrics.
+        The description of the first owner stays. Raises InvalidArgument for a bad name and for a
+        family of another kind, AlreadyExists for one of the server's own metrics.
         """
         family = self._families.get(name)
         if family is None:
@@ -58,13 +64,13 @@ class CustomMetrics:
         return family
 
     def disown(self, family: SharedFamily) -> None:
-        """Take an owner away; the lock is held by the caller."""
+        """Remove one owner; the caller holds the lock."""
         family.owners -= 1
         if family.owners == 0:
             del self._families[family.name]
 
     def snapshot(self) -> list[FamilySnapshot]:
-        """Return every family that has a metric, in the order in which they were made."""
+        """Return every family that has a metric, in the order of their creation."""
         with self.lock:
             found = [family.snapshot() for family in self._families.values() if family.cells]
         for source in self._sources:

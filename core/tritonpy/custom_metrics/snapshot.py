@@ -1,4 +1,4 @@
-"""What the custom metrics were at one moment, as plain values."""
+"""The state of custom metrics at a point in time, as plain values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from tritonpy.custom_metrics.kind import MetricKind
 
 
 class HistogramSnapshot(msgspec.Struct, frozen=True):
-    """What a histogram saw: `counts[i]` observations were at most `bounds[i]`; `count` is all of them, `sum` their sum."""
+    """The state of a histogram: `counts[i]` observations were at most `bounds[i]`.
+
+    `count` is the number of all observations, `sum` is their sum.
+    """
 
     bounds: list[float]
     counts: list[int]
@@ -17,7 +20,10 @@ class HistogramSnapshot(msgspec.Struct, frozen=True):
 
 
 class MetricSnapshot(msgspec.Struct, frozen=True):
-    """One metric; a histogram has its content in `histogram` and no `value`. `labels` are in alphabetical order."""
+    """One metric; `labels` are sorted by name.
+
+    A histogram has its state in `histogram` and no `value`.
+    """
 
     labels: dict[str, str]
     value: float = 0.0
@@ -25,7 +31,7 @@ class MetricSnapshot(msgspec.Struct, frozen=True):
 
 
 class FamilySnapshot(msgspec.Struct, frozen=True):
-    """The metrics of one name, in the order in which they were made; never empty."""
+    """The metrics of one name, in the order of their creation; never empty."""
 
     name: str
     description: str

@@ -1,4 +1,4 @@
-"""Memory for what travels to GPUs and back: the server's pools, and what of them a model may use."""
+"""Memory for inputs and outputs on GPUs: the server's pools and a model's view of them."""
 
 from __future__ import annotations
 

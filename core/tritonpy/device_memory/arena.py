@@ -1,30 +1,33 @@
-"""Which parts of a region are taken. Pure."""
+"""An allocator of ranges in a region. Pure Python, without memory of its own."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 
-ALIGNMENT = 256  # bytes; what CUDA gives its own allocations
+ALIGNMENT = 256  # bytes; the alignment of CUDA's own allocations
 
 
 class Arena:
-    """The free ranges of `byte_size` bytes; neighbours are one range. Not safe for threads."""
+    """The free ranges of `byte_size` bytes; adjacent ones are merged. Not thread-safe."""
 
     def __init__(self, byte_size: int) -> None:
-        self._free = [(0, byte_size)]  # offset and size, by offset
+        self._free = [(0, byte_size)]  # offset and size, sorted by offset
 
     def take(self, byte_size: int) -> int | None:
-        """Return the offset of a range of that size, a multiple of `ALIGNMENT`; None where no free range is large enough."""
-        size = room(byte_size)
-        for index, (offset, free) in enumerate(self._free):
-            if free >= size:
-                self._free[index : index + 1] = [(offset + size, free - size)] if free > size else []
+        """Return the offset of a new range, a multiple of `ALIGNMENT`.
+
+        None if no free range is large enough.
+        """
+        size = aligned_size(byte_size)
+        for index, (offset, size_free) in enumerate(self._free):
+            if size_free >= size:
+                self._free[index : index + 1] = [(offset + size, size_free - size)] if size_free > size else []
                 return offset
         return None
 
-    def give(self, offset: int, byte_size: int) -> None:
+    def free(self, offset: int, byte_size: int) -> None:
         """Free a range that was taken."""
-        size = room(byte_size)
+        size = aligned_size(byte_size)
         index = bisect_left(self._free, (offset, 0))
         first = last = index
         if index < len(self._free) and self._free[index][0] == offset + size:
@@ -36,6 +39,6 @@ class Arena:
         self._free[first:last] = [(offset, size)]
 
 
-def room(byte_size: int) -> int:
-    """Return how much a range of `byte_size` bytes takes."""
+def aligned_size(byte_size: int) -> int:
+    """Return the size that a range of `byte_size` bytes occupies."""
     return -(-max(byte_size, 1) // ALIGNMENT) * ALIGNMENT

@@ -1,4 +1,4 @@
-"""The server's pools, as one model uses them."""
+"""One model's view of the server's memory pools."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ NO_POOLS: Mapping[int, Pool[DeviceBlock]] = {}
 
 
 class ModelMemory:
-    """Memory for the inputs and outputs of a model on GPUs; what it lends goes back when it is forgotten. From any thread.
+    """Memory for the inputs and outputs of a model on GPUs; any thread may call any method.
 
-    `settings` are the server's, `wishes` the model's: pinned is what they say nothing of. Without GPUs there is nothing to be had, and everything says so.
+    A block returns to its pool when it is garbage-collected. `settings` are the server's, `policy`
+    is the model's; memory is pinned unless the policy disables it. Without GPUs no memory is
+    available.
     """
 
     def __init__(
@@ -32,46 +34,49 @@ class ModelMemory:
         settings: DeviceSettings | None = None,
         pinned: Pool[HostBlock] | None = None,
         devices: Mapping[int, Pool[DeviceBlock]] = NO_POOLS,
-        wishes: ModelOptimizationPolicy | None = None,
+        policy: ModelOptimizationPolicy | None = None,
     ) -> None:
         self.settings = settings or DeviceSettings()
         self._pinned = pinned
         self._devices = devices
-        self._pins_inputs = wishes is None or _wanted(wishes, "input_pinned_memory")
-        self._pins_outputs = wishes is None or _wanted(wishes, "output_pinned_memory")
+        self._pins_inputs = policy is None or _is_enabled(policy, "input_pinned_memory")
+        self._pins_outputs = policy is None or _is_enabled(policy, "output_pinned_memory")
 
     @property
     def pinned_input(self) -> Allocate | None:
-        """What `gather(batch, out=…)` takes to write inputs where a GPU reads them fastest; None where nothing can be pinned, or the model does not want it.
+        """The `out` argument of `gather` for pinned inputs, which a GPU copies fastest.
 
-        `pinned_input(name, datatype, shape)` gives an array of pinned memory, of ordinary memory while the pool has no room; not for BYTES.
+        None if nothing can be pinned or the model disables it. `pinned_input(name, datatype,
+        shape)` returns an array in pinned memory, or in ordinary memory while the pool is full; not
+        for BYTES.
         """
         return self._array if self._pins_inputs and self._can_pin() else None
 
     @property
     def pinned_output(self) -> Allocate | None:
-        """The same for what a GPU writes."""
+        """The same for outputs that a GPU writes."""
         return self._array if self._pins_outputs and self._can_pin() else None
 
     def on_device(self, gpu: int, byte_size: int) -> DeviceBlock:
-        """Return memory of a GPU: of its pool, or where that has no room, allocated for itself. Raises Unavailable."""
+        """Return memory of a GPU from its pool, or allocated separately if the pool is full.
+
+        Raises Unavailable.
+        """
         pool = self._devices.get(gpu)
         if pool is None:
-            raise Unavailable(
-                f"Failed to allocate CUDA memory with byte size {byte_size} on GPU {gpu}: there is no such GPU"
-            )
-        return pool.take(byte_size, self) or pool.take_apart(byte_size, self)
+            raise Unavailable(f"Failed to allocate CUDA memory with byte size {byte_size} on GPU {gpu}: no such GPU")
+        return pool.take(byte_size, self) or pool.allocate_separately(byte_size, self)
 
     def held(self) -> Iterator[tuple[str, int, int]]:
-        """Yield what the model holds: kind of memory, device, bytes."""
+        """Yield the memory that the model holds: kind of memory, device, bytes."""
         if self._pinned is not None:
             yield "CPU_PINNED", 0, self._pinned.held(self)
         for gpu, pool in self._devices.items():
             yield "GPU", gpu, pool.held(self)
 
     @property
-    def lends(self) -> bool:
-        """Whether there are any pools."""
+    def has_pools(self) -> bool:
+        """Whether the server has pools."""
         return bool(self._devices)
 
     def _can_pin(self) -> bool:
@@ -83,5 +88,5 @@ class ModelMemory:
         return np.empty(shape, dtype) if block is None else np.asarray(block).view(dtype).reshape(shape)
 
 
-def _wanted(wishes: ModelOptimizationPolicy, field: str) -> bool:
-    return not wishes.HasField(field) or bool(getattr(wishes, field).enable)
+def _is_enabled(policy: ModelOptimizationPolicy, field: str) -> bool:
+    return not policy.HasField(field) or bool(getattr(policy, field).enable)

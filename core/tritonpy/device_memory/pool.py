@@ -1,4 +1,4 @@
-"""A region of memory that is allocated once and lent in pieces."""
+"""A pool: one region of memory, allocated once and lent in blocks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ from typing import Generic, TypeVar
 
 from tritonpy.cuda_calls import CudaError
 from tritonpy.device_memory.arena import Arena
-from tritonpy.device_memory.block import Block
+from tritonpy.device_memory.block import MemoryBlock
 from tritonpy.errors import Unavailable
 
 log = logging.getLogger("tritonpy.memory")
 
-_Kind = TypeVar("_Kind", bound=Block)
+_Kind = TypeVar("_Kind", bound=MemoryBlock)
 
 
 class _Region:
-    """Memory of the allocator; freed with the last reference, never at the end of the process, when CUDA may be gone."""
+    """Memory of the allocator, freed with the last reference.
+
+    It is not freed at the end of the process, when CUDA may be gone.
+    """
 
     def __init__(self, address: int, free: Callable[[int], None]) -> None:
         self.address = address
@@ -28,10 +31,12 @@ class _Region:
 
 
 class Pool(Generic[_Kind]):
-    """`total` bytes that `allocate` gives (an address), with the first piece that is asked for. Every method may be called from any thread.
+    """Lends blocks of a region of `total` bytes, which is allocated at the first request.
 
-    A piece comes back when it is forgotten. Both functions raise CudaError; a region that cannot be had is warned of once, `name` says what it is, and is not
-    tried again. `misses` counts what there was no room for.
+    Any thread may call any method. A block returns to the pool when it is garbage-collected.
+    `allocate` returns an address; it and `free` raise CudaError. If the region cannot be allocated,
+    the pool logs one warning with `name` and does not retry. `misses` counts requests that found
+    the pool full.
     """
 
     def __init__(
@@ -56,16 +61,16 @@ class Pool(Generic[_Kind]):
         self._arena = Arena(total)
         self._held: Counter[object] = Counter()
         self._used = 0
-        # Filled from wherever the last reference to a piece goes, in the middle of anything: that may take no lock.
+        # Filled by finalizers, which run at any point of any thread and must take no lock.
         self._returned: deque[tuple[int | None, int, object]] = deque()
 
     @property
     def usable(self) -> bool:
-        """Whether there is, or may be, anything to lend."""
+        """Whether the pool has, or may get, memory to lend."""
         return self._usable
 
     def take(self, byte_size: int, owner: object) -> _Kind | None:
-        """Return a piece, which counts as the owner's; None where there is no room."""
+        """Return a block, which is charged to `owner`; None if the pool is full."""
         with self._lock:
             self._settle()
             region = self._open() if self._usable else None
@@ -75,17 +80,17 @@ class Pool(Generic[_Kind]):
                 return None
             self._used += byte_size
             self._held[owner] += byte_size
-        return self._lent(region, offset, byte_size, owner)
+        return self._block(region, offset, byte_size, owner)
 
-    def take_apart(self, byte_size: int, owner: object) -> _Kind:
-        """Return a piece that is allocated for itself, beside the region. Raises Unavailable."""
+    def allocate_separately(self, byte_size: int, owner: object) -> _Kind:
+        """Return a block that is allocated separately from the region. Raises Unavailable."""
         try:
             region = _Region(self._allocate(byte_size), self._free)
         except CudaError as error:
             raise Unavailable(f"Failed to allocate {self._name} with byte size {byte_size}: {error}") from error
         with self._lock:
             self._held[owner] += byte_size
-        return self._lent(region, None, byte_size, owner)
+        return self._block(region, None, byte_size, owner)
 
     def used(self) -> int:
         """Return how many bytes of the region are lent."""
@@ -100,14 +105,14 @@ class Pool(Generic[_Kind]):
             return self._held.get(owner, 0)
 
     def close(self) -> None:
-        """Lend nothing more; the region goes with its last piece."""
+        """Lend nothing more; the region is freed with its last block."""
         with self._lock:
             self._usable, self._region = False, None
 
-    def _lent(self, region: _Region, offset: int | None, byte_size: int, owner: object) -> _Kind:
-        piece = self._kind(region.address + (offset or 0), byte_size, self._device, region)
-        weakref.finalize(piece, self._returned.append, (offset, byte_size, owner)).atexit = False
-        return piece
+    def _block(self, region: _Region, offset: int | None, byte_size: int, owner: object) -> _Kind:
+        block = self._kind(region.address + (offset or 0), byte_size, self._device, region)
+        weakref.finalize(block, self._returned.append, (offset, byte_size, owner)).atexit = False
+        return block
 
     def _open(self) -> _Region | None:
         if self._region is None:
@@ -124,7 +129,7 @@ class Pool(Generic[_Kind]):
         while self._returned:
             offset, byte_size, owner = self._returned.popleft()
             if offset is not None:
-                self._arena.give(offset, byte_size)
+                self._arena.free(offset, byte_size)
                 self._used -= byte_size
             self._held[owner] -= byte_size
             if not self._held[owner]:

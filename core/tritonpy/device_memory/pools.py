@@ -1,4 +1,4 @@
-"""The pools of a server, or of a worker process."""
+"""The memory pools of a server or of a worker process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _PINNED, _DEVICE = "nv_pinned_memory_pool", "nv_cuda_memory_pool"
 
 
 class MemoryPools:
-    """One of pinned memory, one for each of `gpus`, as large as `settings` say. Nothing is allocated, nor CUDA started, before a model needs it."""
+    """One pool of pinned memory and one for each of `gpus`, with the sizes of `settings`.
+
+    Nothing is allocated, and CUDA is not started, before a model needs it.
+    """
 
     def __init__(
         self,
@@ -43,16 +46,16 @@ class MemoryPools:
             )
         self._devices = {gpu: _device_pool(gpu, settings.cuda_pool(gpu), calls) for gpu in gpus}
 
-    def of_model(self, wishes: ModelOptimizationPolicy) -> ModelMemory:
-        """Return what a model uses of them that wants its inputs and outputs pinned as `wishes` say."""
-        return ModelMemory(self._settings, self._pinned, self._devices, wishes)
+    def of_model(self, policy: ModelOptimizationPolicy) -> ModelMemory:
+        """Return a model's view of the pools; `policy` defines which of its memory is pinned."""
+        return ModelMemory(self._settings, self._pinned, self._devices, policy)
 
     def metrics(self) -> Sequence[FamilySnapshot]:
-        """Return Triton's families of the pool of pinned memory, and where there are GPUs the same of theirs."""
+        """Return Triton's metrics of the pinned memory pool and, with GPUs, of their pools."""
         return [*self._pinned_families(), *self._device_families()]
 
     def close(self) -> None:
-        """Lend nothing more; what nobody holds is freed."""
+        """Lend nothing more and free the memory that is not lent."""
         if self._pinned is not None:
             self._pinned.close()
         for pool in self._devices.values():
@@ -64,7 +67,7 @@ class MemoryPools:
         yield _gauge(f"{_PINNED}_total_bytes", "Pinned memory pool total memory size, in bytes", {"": total})
         yield _gauge(f"{_PINNED}_used_bytes", "Pinned memory pool used memory size, in bytes", {"": used})
         if pool is not None:
-            text = "Buffers that were not pinned because the pool had no room for them"
+            text = "Buffers that were not pinned because the pool was full"
             metric = MetricSnapshot({}, pool.misses)
             yield FamilySnapshot(f"{_PINNED}_fallback_count", text, MetricKind.COUNTER, [metric])
 

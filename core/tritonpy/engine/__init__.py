@@ -1,4 +1,4 @@
-"""The engine of this process."""
+"""The engine of this process: `LocalEngine`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where requests of clients are let in, on a server that is shared."""
+"""Admission of client requests on a server with a sharing policy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy.types import InferRequest, InferResponse, Sink
 
 
 class _CountedSink(Sink):
-    """Tells of the final answer, and passes everything on."""
+    """A sink that reports the final response to `sharing` and forwards all responses."""
 
     def __init__(self, sink: Sink, sharing: Sharing) -> None:
         self.sink = sink
@@ -31,19 +31,22 @@ class _CountedSink(Sink):
 
 
 class Admission:
-    """Asks `sharing` before `hand_over` gives a request to its model."""
+    """Requests of clients pass `sharing` before `infer` sends them to their model."""
 
-    def __init__(self, sharing: Sharing, hand_over: Callable[[InferRequest], None]) -> None:
+    def __init__(self, sharing: Sharing, infer: Callable[[InferRequest], None]) -> None:
         self._sharing = sharing
-        self._hand_over = hand_over
+        self._infer = infer
 
     def enter(self, request: InferRequest) -> None:
-        """Hand `request` over. Raises ResourceExhausted, and whatever its model refuses it with."""
+        """Admit `request` and send it to its model.
+
+        Raises ResourceExhausted, and the errors of `infer`.
+        """
         self._sharing.admit(request)
         sink = request.sink
         request.sink = _CountedSink(sink, self._sharing)
         try:
-            self._hand_over(request)
+            self._infer(request)
         except BaseException:
             request.sink = sink
             self._sharing.ended(request)

@@ -1,4 +1,4 @@
-"""The states of the server as a whole."""
+"""The states of the server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import enum
 
 
 class ServerState(enum.Enum):
-    """Starting and failed servers answer nothing but health; an exiting one finishes what it has."""
+    """The server's state.
+
+    Starting and failed servers only respond to health checks. An exiting server finishes the
+    requests in flight.
+    """
 
     INITIALIZING = "INITIALIZING"
     READY = "READY"

@@ -1,4 +1,4 @@
-"""The engine over the models of this process."""
+"""The engine for the models of this process."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tritonpy.api.engine import (
     ModelStatistics,
     ServerMetadata,
 )
-from tritonpy.api.operation import Answerer, Operation, OperationCall
+from tritonpy.api.operation import Operation, OperationCall, OperationHandler
 from tritonpy.api.sharing import Sharing
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.engine.admission import Admission
-from tritonpy.engine.leaving import leave_to_member
+from tritonpy.engine.draining_members import infer_on_draining_member
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.metadata import model_metadata
 from tritonpy.engine.operations import Operations
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
 from tritonpy.logs import LogChanges, LogSettings, change_logging, log_settings
-from tritonpy.model.closed import ModelClosed
-from tritonpy.repository.table import UNLOADED, ModelTable
+from tritonpy.model.model_closed import ModelClosed
+from tritonpy.repository.model_table import UNLOADED, ModelTable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.shared_memory import Regions, hold_regions
 from tritonpy.tracing.tracing import Tracing
@@ -51,8 +51,8 @@ EXTENSIONS = [
 ]
 
 
-class ModelControl(Protocol):
-    """What the engine needs of the repository: the operations that clients may ask for."""
+class RepositoryControl(Protocol):
+    """The repository as the engine needs it: the operations that clients may call."""
 
     def load(
         self,
@@ -61,17 +61,20 @@ class ModelControl(Protocol):
         files: Mapping[str, bytes] | None = None,
         versions: Sequence[int] = (),
     ) -> None:
-        """Load or reload."""
+        """Load or reload a model."""
 
     def unload(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
-        """Unload all or some versions, and with all of them what only the model stands on."""
+        """Unload all or some versions, and on request the models that only this model uses."""
 
     def index(self, ready: bool) -> list[ModelIndex]:
-        """List."""
+        """Return the repository index."""
 
 
 class LocalEngine(Engine):
-    """Look-ups go to the table, operations to the repository."""
+    """The engine for the models of this process.
+
+    The model table finds models, the repository loads and unloads them.
+    """
 
     def __init__(
         self,
@@ -94,26 +97,36 @@ class LocalEngine(Engine):
         self._tracing = tracing
         self._operations = Operations()
         self.state = ServerState.INITIALIZING
-        self.failed = False  # it stays INITIALIZING and is not live: its repositories cannot be read
-        self._enter: Callable[[InferRequest], None] = self._hand_over
+        # the repositories cannot be read: the server stays INITIALIZING and is not live
+        self.failed = False
+        self._admit: Callable[[InferRequest], None] = self._infer
         self._shared = False
-        self._control: ModelControl
+        self._control: RepositoryControl
 
     def share(self, sharing: Sharing) -> None:
-        """Let requests of clients in as `sharing` says; done once, before the server is READY."""
-        self._enter = Admission(sharing, self._hand_over).enter
+        """Admit requests of clients by the policy `sharing`.
+
+        Call it once, before the server is READY.
+        """
+        self._admit = Admission(sharing, self._infer).enter
         self._shared = True
 
-    def attach(self, control: ModelControl) -> None:
-        """Take the repository; done once, before the server is READY."""
+    def attach(self, control: RepositoryControl) -> None:
+        """Set the repository. Call it once, before the server is READY."""
         self._control = control
 
-    def offer(self, operations: Mapping[Operation, Answerer]) -> None:
-        """Let clients call `operations`; done before the frontends start. Raises PluginError where a name or path is taken."""
+    def offer(self, operations: Mapping[Operation, OperationHandler]) -> None:
+        """Add operations for clients. Call it before the frontends start.
+
+        Raises PluginError if a name or path is already used.
+        """
         self._operations.offer(operations)
 
     def close(self) -> None:
-        """Write the traces that there are; takes as long as that does. No request is open any more."""
+        """Write the remaining traces, and return when they are written.
+
+        No request is in flight any more.
+        """
         self._tracing.close()
 
     def infer(self, request: InferRequest) -> None:
@@ -123,14 +136,14 @@ class LocalEngine(Engine):
             self._infer_from_regions(request)
             return
         if request.parent is None:
-            self._enter(request)
+            self._admit(request)
             return
         self._graph.admit_child(request)
         self._graph.bind(request)
         if request.trace is not None:
             request.trace = request.trace.spawn()
         try:
-            self._hand_over(request)
+            self._infer(request)
         except BaseException:
             self._graph.forget(request)
             if request.trace is not None:
@@ -139,50 +152,52 @@ class LocalEngine(Engine):
         if request.parent.cancelled:
             request.cancel()
 
-    def infer_alike(self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]) -> None:
-        if self._shared or self.state is ServerState.INITIALIZING or not self._hand_over_alike(requests, refused):
-            super().infer_alike(requests, refused)
+    def infer_many(self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]) -> None:
+        if self._shared or self.state is ServerState.INITIALIZING or not self._infer_coalesced(requests, refused):
+            super().infer_many(requests, refused)
 
-    def _hand_over_alike(
+    def _infer_coalesced(
         self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]
     ) -> bool:
         try:
             model = self._table.find(requests[0].model_name, requests[0].model_version)
-            return model.alike is not None and model.alike.infer(requests, refused)
+            return model.coalesced is not None and model.coalesced.infer(requests, refused)
         except (ModelClosed, TritonError):
-            return False  # one by one they learn why, or find the model that came in its place
+            return False  # single requests get the error, or find the new version
 
     def _infer_from_regions(self, request: InferRequest) -> None:
         try:
             model = self._table.find(request.model_name, request.model_version)
         except (NotFound, Unavailable) as error:
-            if self._table.listed(request.model_name, request.model_version) is None:
-                raise self._instead(error, request) from None
+            if self._table.lazy_listing(request.model_name, request.model_version) is None:
+                raise self._error_for(error, request) from None
         else:
-            model.check_caller(request)  # what is wrong with the memory comes after what is wrong with the model
-        held = hold_regions(self._shared_memory, request)
+            # errors of the model take precedence over errors of regions
+            model.check_decoupled(request)
+        held_regions = hold_regions(self._shared_memory, request)
         try:
             self.infer(request)
         except BaseException:
-            held.undo(request)
+            held_regions.undo(request)
             raise
 
-    def _hand_over(self, request: InferRequest) -> None:
+    def _infer(self, request: InferRequest) -> None:
         while True:
             try:
                 self._table.find(request.model_name, request.model_version).infer(request)
             except ModelClosed:
-                # It was replaced or unloaded between look-up and hand-over, and is not in the table any more: look again.
+                # The version was replaced or unloaded after the look-up and is no longer in the
+                # table.
                 continue
             except (NotFound, Unavailable) as error:
-                if request.parent is not None and leave_to_member(request, self._table):
+                if request.parent is not None and infer_on_draining_member(request, self._table):
                     return
-                if self._table.cold is None or not self._table.cold.take(request):
-                    raise self._instead(error, request) from None
+                if self._table.lazy_loader is None or not self._table.lazy_loader.hold(request):
+                    raise self._error_for(error, request) from None
             return
 
-    def _instead(self, error: TritonError, request: InferRequest) -> TritonError:
-        """An exiting server takes its models out of the table: then that is what the caller should hear."""
+    def _error_for(self, error: TritonError, request: InferRequest) -> TritonError:
+        """Return the client's error for `error`; an exiting server has an empty model table."""
         if self.state is not ServerState.EXITING or not isinstance(error, NotFound):
             return error
         text = "Server is stopping, scheduler for model has stopped accepting new inference requests"
@@ -202,9 +217,9 @@ class LocalEngine(Engine):
         if self.state is not ServerState.READY:
             return False
         return not self._strict or all(
-            record.model.alive()
+            record.model.is_alive()
             if record.model is not None
-            else record.reason == UNLOADED or self._table.listed(name) is not None
+            else record.reason == UNLOADED or self._table.lazy_listing(name) is not None
             for name, _, record in self._table.records()
         )
 
@@ -213,8 +228,8 @@ class LocalEngine(Engine):
         try:
             return self._table.find(name, version).is_ready()
         except (NotFound, Unavailable) as error:
-            if self._table.listed(name, version) is not None:
-                return self._table.may_load(name, version)
+            if self._table.lazy_listing(name, version) is not None:
+                return self._table.can_load(name, version)
             if isinstance(error, NotFound):
                 raise
             return False
@@ -228,7 +243,7 @@ class LocalEngine(Engine):
     def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
         try:
             return self._table.find(name, version).request_parameters
-        except (NotFound, Unavailable):  # it may be loaded by its first request, and is found unknown there otherwise
+        except (NotFound, Unavailable):  # a lazy model, or an unknown one that `infer` refuses
             return None
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
@@ -241,7 +256,7 @@ class LocalEngine(Engine):
             models = self._table.all_ready()
         else:
             models = self._table.ready(name)
-            if not models and self._table.listed(name, version) is not None:
+            if not models and self._table.lazy_listing(name, version) is not None:
                 return []
             if not models:
                 raise InvalidArgument(f"requested model '{name}' is not available")
@@ -258,7 +273,8 @@ class LocalEngine(Engine):
         return self._metrics.snapshot()
 
     def repository_index(self, ready: bool = False) -> Sequence[ModelIndex]:
-        if self.state is not ServerState.INITIALIZING or self.failed:  # at startup it shows what is loading
+        # during startup it lists loading models
+        if self.state is not ServerState.INITIALIZING or self.failed:
             self._require_ready()
         return self._control.index(ready)
 
@@ -316,7 +332,7 @@ class LocalEngine(Engine):
             if not model_name or self.is_model_ready(model_name):
                 return
         except (InvalidArgument, NotFound):
-            pass  # whatever it is not ready for, this is what Triton says of it
+            pass  # Triton's error for every reason
         raise InvalidArgument(f"Request for unknown model : {model_name}")
 
     def _require_ready(self) -> None:

@@ -1,4 +1,4 @@
-"""What clients are told of a model, from its configuration. Pure functions."""
+"""Model metadata for clients, from the configuration. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def model_metadata(config: ModelConfig, versions: Iterable[int]) -> ModelMetadata:
-    """Return name, versions, platform (the backend where there is none) and tensors, shapes with the batch dimension."""
+    """Return name, versions, platform and tensors; shapes include the batch dimension.
+
+    The platform is the backend's name if the configuration has no platform.
+    """
     return ModelMetadata(
         name=config.name,
         versions=[str(version) for version in versions],
@@ -24,6 +27,6 @@ def model_metadata(config: ModelConfig, versions: Iterable[int]) -> ModelMetadat
 
 
 def _tensor(config: ModelConfig, tensor: ModelInput | ModelOutput) -> TensorMetadata:
-    # A shape tensor is sent without it, but Triton's clients take it off what they are told.
+    # Shape tensors have no batch dimension, but Triton's clients remove one from the metadata.
     batch = [-1] if config.max_batch_size > 0 else []
     return TensorMetadata(tensor.name, DATATYPE_OF_NUMBER[tensor.data_type].name, [*batch, *tensor.dims])

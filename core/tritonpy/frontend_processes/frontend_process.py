@@ -1,4 +1,4 @@
-"""The place of one frontend process: there is one in it, or soon will be."""
+"""One supervised frontend process, which is restarted when it dies."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from tritonpy.errors import StartupError
-from tritonpy.frontend_processes.conversation import Conversation
-from tritonpy.frontend_processes.incarnation import Incarnation
-from tritonpy.frontend_processes.start import Start
+from tritonpy.frontend_processes.process_handle import ProcessHandle
+from tritonpy.frontend_processes.rpc_session import FrontendRpcSession
+from tritonpy.frontend_processes.start_message import StartMessage
 from tritonpy.runners.workers.backoff import Backoff
 from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.lifeline import lifeline
-from tritonpy.runners.workers.spawned import SpawnedProcess
+from tritonpy.runners.workers.parent_pipe import open_parent_pipe
+from tritonpy.runners.workers.spawned_process import SpawnedProcess
 
 log = logging.getLogger("tritonpy.server")
 _COMMAND = "tritonpy.frontend_processes.process"
@@ -27,93 +27,99 @@ _STDERR = 2
 
 
 class FrontendProcess:
-    """One process, and its successors: one that dies is started again, with longer and longer pauses.
+    """One frontend process. If it dies, it is restarted with increasing delays.
 
-    `start_of(index)` says what to run, and gives the sockets that it gets; `converse(connection)` makes its conversation. Everything here runs
-    on the loop's thread.
+    `make_start_message(index)` returns the START message and the sockets for the process.
+    `make_session(connection)` creates its session. All methods run on the event loop's thread.
     """
 
     def __init__(
         self,
         index: int,
-        start_of: Callable[[int], tuple[Start, list[int]]],
-        converse: Callable[[Connection], Conversation],
+        make_start_message: Callable[[int], tuple[StartMessage, list[int]]],
+        make_session: Callable[[Connection], FrontendRpcSession],
     ) -> None:
         self._index = index
         self._name = f"frontend process {index}"
-        self._start_of = start_of
-        self._converse = converse
+        self._make_start_message = make_start_message
+        self._make_session = make_session
         self._backoff = Backoff()
         self._stopped = False
-        self._now: Incarnation | None = None
+        self._handle: ProcessHandle | None = None
         self._restart: asyncio.Task[None] | None = None
-        self._serving: list[str] = []  # frontends that know that the server is ready
+        self._serving: list[str] = []  # frontends that were told that the server is ready
 
     @property
     def pid(self) -> int:
-        """The number of the process, 0 while there is none."""
-        return 0 if self._now is None or not self._now.alive else self._now.process.pid
+        """The process id, or 0 while no process runs."""
+        return 0 if self._handle is None or not self._handle.alive else self._handle.process.pid
 
     async def start(self) -> None:
-        """Start it and wait until it accepts connections. Raises StartupError."""
+        """Start the process and wait until it accepts connections. Raises StartupError."""
         try:
-            await self._begin()
-        except OSError as error:  # there is no room for a process, or no descriptor left
-            raise StartupError(f"{self._name} cannot be started: {error}") from error
+            await self._start_process()
+        except OSError as error:  # no process or descriptor is left
+            raise StartupError(f"{self._name} cannot start: {error}") from error
 
-    async def ask(self, verb: str, arguments: Mapping[str, Any]) -> None:
-        """Have it do something and wait until it did; one that is not there has nothing to do."""
-        if self._now is not None and self._now.alive:
-            await self._now.conversation.ask(verb, arguments)
+    async def call(self, verb: str, arguments: Mapping[str, Any]) -> None:
+        """Call a method of the process and wait for its result. Does nothing if no process runs."""
+        if self._handle is not None and self._handle.alive:
+            await self._handle.session.call(verb, arguments)
 
     async def serving(self, frontend: str) -> None:
-        """Tell a frontend of it, and of its successors, that the server became ready."""
+        """Tell a frontend that the server is ready, also after each restart of the process."""
         self._serving.append(frontend)
-        if self._restart is None or self._restart.done():  # otherwise the restart tells it
-            await self._tell_serving(frontend)
+        if self._restart is None or self._restart.done():  # otherwise the restart does it
+            await self._notify_serving(frontend)
 
-    def tell(self, verb: str, arguments: Any) -> None:
-        """Tell it what has changed; one that is not there learns it when it starts."""
-        if self._now is not None and self._now.alive:
-            self._now.conversation.tell(verb, arguments)
+    def notify(self, verb: str, arguments: Any) -> None:
+        """Notify the process of a change.
 
-    def give_up(self) -> None:
-        """Start it again no more."""
+        A process that is not running gets the state when it starts.
+        """
+        if self._handle is not None and self._handle.alive:
+            self._handle.session.notify(verb, arguments)
+
+    def stop_restarting(self) -> None:
+        """Disable restarts."""
         self._stopped = True
         if self._restart is not None:
             self._restart.cancel()
 
     async def stop(self) -> None:
-        """End it, in its own time where that is not long."""
-        self.give_up()
+        """Stop the process, by force after a timeout."""
+        self.stop_restarting()
         if self._restart is not None:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._restart
-        if self._now is not None:
-            await self._now.stop()
-            self._now.conversation.forget_metrics()
+        if self._handle is not None:
+            await self._handle.stop()
+            self._handle.session.forget_metrics()
 
-    async def _begin(self) -> None:
+    async def _start_process(self) -> None:
         process, connection = self._launch()
-        previous, self._now = self._now, Incarnation(self._name, process, connection, self._converse, self._lost)
+        previous, self._handle = (
+            self._handle,
+            ProcessHandle(self._name, process, connection, self._make_session, self._process_died),
+        )
         try:
-            start, sockets = self._start_of(self._index)
-            self._now.begin(msgspec.to_builtins(start), [lifeline(), *sockets])
-            await asyncio.shield(self._now.started)
+            start, sockets = self._make_start_message(self._index)
+            self._handle.send_start(msgspec.to_builtins(start), [open_parent_pipe(), *sockets])
+            await asyncio.shield(self._handle.started)
         except BaseException:
-            await self._now.end()
+            await self._handle.end()
             raise
         finally:
             if previous is not None:
-                previous.conversation.forget_metrics()
+                previous.session.forget_metrics()
 
-    async def _tell_serving(self, frontend: str) -> None:
-        await self.ask("serving", {"frontend": frontend})
+    async def _notify_serving(self, frontend: str) -> None:
+        await self.call("serving", {"frontend": frontend})
 
     def _launch(self) -> tuple[SpawnedProcess, socket.socket]:
         ours, theirs = socket.socketpair()
         with theirs:
-            # -P: what lies in the working directory must not stand in for a module of the same name.
+            # -P: files in the working directory must not shadow modules.
             command = [sys.executable, "-P", "-m", _COMMAND, str(theirs.fileno())]
             try:
                 return SpawnedProcess.start(command, theirs, _STDERR), ours
@@ -121,25 +127,25 @@ class FrontendProcess:
                 ours.close()
                 raise
 
-    def _lost(self, reason: str, lived_s: float) -> None:
+    def _process_died(self, reason: str, lifetime_s: float) -> None:
         if self._stopped:
             return
         log.error("%s died: %s", self._name, reason)
-        self._restart = asyncio.get_running_loop().create_task(self._start_again(lived_s))
+        self._restart = asyncio.get_running_loop().create_task(self._restart_process(lifetime_s))
 
-    async def _start_again(self, lived_s: float) -> None:
-        delay_s = self._backoff.after_death_s(lived_s)
+    async def _restart_process(self, lifetime_s: float) -> None:
+        delay_s = self._backoff.after_death_s(lifetime_s)
         while True:
             if delay_s:
-                log.warning("%s is started again in %g s", self._name, delay_s)
+                log.warning("%s restarts in %g s", self._name, delay_s)
                 await asyncio.sleep(delay_s)
             try:
                 await self.start()
                 for frontend in self._serving:
-                    await self._tell_serving(frontend)
+                    await self._notify_serving(frontend)
             except StartupError as error:
-                log.error("%s failed to start again: %s", self._name, error)
+                log.error("%s failed to restart: %s", self._name, error)
                 delay_s = self._backoff.after_failed_start_s()
             else:
-                log.info("%s is started again", self._name)
+                log.info("%s restarted", self._name)
                 return

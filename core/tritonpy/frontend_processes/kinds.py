@@ -1,4 +1,4 @@
-"""The kinds of frames that only frontend processes and the engine's process say to each other."""
+"""Frame kinds that only frontend processes and the engine's process use."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ CANCEL = 49
 TAKEN = 50
 NOTES = 51
 # Engine to frontend process.
-ANSWER = 56
+RESPONSES = 56

@@ -1,4 +1,4 @@
-"""Requests as the words, rows and extras of an INFER frame, and back."""
+"""Encoding and decoding of INFER frames."""
 
 from __future__ import annotations
 
@@ -8,37 +8,42 @@ from typing import Any, NamedTuple
 import msgspec
 
 from tritonpy.api.authenticator import Principal
-from tritonpy.frontend_processes.heads import KnownHeads, WrittenHeads
-from tritonpy.frontend_processes.odd_tensors import Told, is_odd, restore, tell
+from tritonpy.frontend_processes.irregular_tensors import TensorDescription, is_irregular, restore, split_irregular
+from tritonpy.frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
 from tritonpy.ipc import ProtocolError
-from tritonpy.ipc.blocks import PlacedInputs
+from tritonpy.ipc.blocks import BlockInputs
 from tritonpy.types import NO_PARAMETERS, InferRequest, OutputSpec, SequenceInfo, Sink, Tensor
 
-_WORDS = 5  # of each run: how many requests, the number of the first, their head, flags, sequence
-_TIMES = 2  # of each request: when it was received, and its deadline
-_DECOUPLED, _CLASSIFIES, _REGIONS, _START, _END, _SEQUENCE, _RARE = 1, 2, 4, 8, 16, 32, 64  # flags
-Wants = tuple[str, ...] | None
+_WORDS = 5  # of each run: number of requests, number of the first, model id, flags, sequence
+_TIMES = 2  # of each request: receive time and deadline
+# flags
+_DECOUPLED, _CLASSIFIES, _REGIONS, _START, _END, _SEQUENCE, _HAS_OPTIONAL_FIELDS = 1, 2, 4, 8, 16, 32, 64
+RequestedOutputs = tuple[str, ...] | None
 
 
-class TraceSaid(msgspec.Struct):
-    """What a frontend knows of a request that may be traced: the client's headers, and moments (name, ns)."""
+class TraceMessage(msgspec.Struct):
+    """Trace data of a request from the frontend: client headers, and time stamps (name, ns)."""
 
     headers: dict[str, str]
     stamps: list[tuple[str, int]]
 
 
-class Rare(msgspec.Struct, omit_defaults=True):
-    """What few requests have. `outputs`: name, classes, and region, offset and size; `text_id` is that of a sequence."""
+class OptionalFields(msgspec.Struct, omit_defaults=True):
+    """Fields that few requests have.
+
+    - `outputs`: name, classes, region, offset and size of each.
+    - `text_id`: the text id of a sequence.
+    """
 
     parameters: dict[str, str | bool | int | float] | None = None
     priority: int = 0
     timeout_us: int = 0
     text_id: str = ""
     outputs: list[tuple[str, int, str, int, int]] = []
-    tensors: list[Told] = []
+    tensors: list[TensorDescription] = []
     principal: tuple[str, str] | None = None
     headers: dict[str, str] | None = None
-    trace: TraceSaid | None = None
+    trace: TraceMessage | None = None
 
 
 class RequestsFrame(NamedTuple):
@@ -46,58 +51,68 @@ class RequestsFrame(NamedTuple):
 
     words: list[int]
     rows: list[Sequence[Tensor]]
-    wants: list[Wants]
+    requested: list[RequestedOutputs]
     extras: dict[str, Any]
 
 
-ReadRequests = tuple[int, list[InferRequest], TraceSaid | None]
-"""Requests that are alike (`Engine.infer_alike`), or a single one, the number of the first, and what may be traced of a single one."""
+ReadRequests = tuple[int, list[InferRequest], TraceMessage | None]
+"""Number of the first request, the requests, and trace data if there is only one request.
+
+Several requests have identical headers (`Engine.infer_many`).
+"""
 
 
 def write_requests(
     requests: Sequence[tuple[int, InferRequest]],
-    heads: WrittenHeads,
-    trace_of: Callable[[int, InferRequest], TraceSaid],
+    model_ids: ModelIdEncoder,
+    trace_of: Callable[[int, InferRequest], TraceMessage],
 ) -> RequestsFrame:
-    """Return the parts of a frame for requests with their numbers; `trace_of` says what to tell of one that has a trace."""
-    heads.begin()
+    """Return the parts of a frame for requests with their numbers.
+
+    `trace_of` returns the trace data of a request with a trace.
+    """
+    model_ids.begin()
     frame = RequestsFrame([len(requests), 0], [], [], {})
-    words, rows, wants, extras = frame
-    rare: dict[str, Any] = {}
+    words, rows, requested, extras = frame
+    optional: dict[str, Any] = {}
     named = False
-    run, alike = 0, (-1, -1)  # where the last run begins, and number and head of a request that would belong to it
+    # start of the last run; number and model id that would continue it
+    run, next_in_run = 0, (-1, -1)
     for index, (number, request) in enumerate(requests):
         flags, sequence = _flags(request)
         row: Sequence[Tensor] = list(request.inputs.values())
-        odd: list[Told] = []
-        if any([is_odd(tensor) for tensor in row]):
-            row, odd = tell(row)
+        irregular: list[TensorDescription] = []
+        if any([is_irregular(tensor) for tensor in row]):
+            row, irregular = split_irregular(row)
         rows.append(row)
-        wants.append(None if request.outputs is None else tuple(request.outputs))
-        if odd or not _is_plain(request):
-            said = _rare(number, request, odd, trace_of)
-            if said:
-                rare[str(index)] = said
-                flags |= _RARE
+        requested.append(None if request.outputs is None else tuple(request.outputs))
+        if irregular or not _is_plain(request):
+            fields = _optional_fields(number, request, irregular, trace_of)
+            if fields:
+                optional[str(index)] = fields
+                flags |= _HAS_OPTIONAL_FIELDS
         named = named or bool(request.id)
-        head = heads.number(request.model_name, request.model_version)
-        if flags or alike != (number, head):
+        model_id = model_ids.number(request.model_name, request.model_version)
+        if flags or next_in_run != (number, model_id):
             run = len(words)
-            words += (0, number, head, flags, sequence)
+            words += (0, number, model_id, flags, sequence)
         words[run] += 1
         words += (request.received_ns, request.deadline_ns)
-        alike = (-1, -1) if flags else (number + 1, head)
+        next_in_run = (-1, -1) if flags else (number + 1, model_id)
     words[1] = len(words)
     if named:
         extras["ids"] = [request.id for _, request in requests]
-    if rare:
-        extras["rare"] = rare
-    extras.update(heads.news())
+    if optional:
+        extras["optional"] = optional
+    extras.update(model_ids.new_ids())
     return frame
 
 
 def _flags(request: InferRequest) -> tuple[int, int]:
-    """Return the flags of a request, and the number of its sequence: 0 where it has none or a text."""
+    """Return the flags of a request and the number of its sequence.
+
+    The number is 0 without a sequence, or for a text id.
+    """
     flags = (
         (_DECOUPLED if request.accepts_decoupled else 0)
         | (_CLASSIFIES if request.classifies else 0)
@@ -120,8 +135,11 @@ def _is_plain(request: InferRequest) -> bool:
     )
 
 
-def _rare(
-    number: int, request: InferRequest, odd: list[Told], trace_of: Callable[[int, InferRequest], TraceSaid]
+def _optional_fields(
+    number: int,
+    request: InferRequest,
+    irregular: list[TensorDescription],
+    trace_of: Callable[[int, InferRequest], TraceMessage],
 ) -> Any:
     sequence, principal = request.sequence, request.principal
     outputs = [
@@ -130,13 +148,13 @@ def _rare(
         if spec.classification or spec.region
     ]
     return msgspec.to_builtins(
-        Rare(
+        OptionalFields(
             dict(request.parameters) or None,
             request.priority,
             request.timeout_us,
             sequence.id if sequence is not None and isinstance(sequence.id, str) else "",
             outputs,
-            odd,
+            irregular,
             None if principal is None else (principal.name, principal.account),
             dict(request.headers) if request.headers else None,
             None if request.trace is None else trace_of(number, request),
@@ -147,102 +165,109 @@ def _rare(
 def read_requests(
     words: Sequence[int],
     extras: dict[str, Any],
-    rows: Sequence[PlacedInputs | Sequence[Tensor]],
-    wants: Sequence[Wants],
-    heads: KnownHeads,
+    rows: Sequence[BlockInputs | Sequence[Tensor]],
+    requested: Sequence[RequestedOutputs],
+    model_ids: ModelIdDecoder,
     sink: Sink,
 ) -> list[ReadRequests]:
-    """Return the requests of a frame, to be answered to `sink`: neighbours that are alike together. Raises ProtocolError."""
-    heads.learn(extras)
+    """Return the requests of a frame. Consecutive requests with identical headers are together.
+
+    Their responses go to `sink`. Raises ProtocolError.
+    """
+    model_ids.learn(extras)
     found: list[ReadRequests] = []
-    rare, ids = extras.get("rare", {}), extras.get("ids")
+    optional, ids = extras.get("optional", {}), extras.get("ids")
     try:
         if len(rows) != words[0]:
-            raise ProtocolError(f"{words[0]} requests came with {len(rows)} rows")
+            raise ProtocolError(f"{words[0]} requests arrived with {len(rows)} rows")
         index, at = 0, 2
         while index < len(rows):
-            count, number, head, flags, sequence = words[at : at + _WORDS]
+            count, number, model_id, flags, sequence = words[at : at + _WORDS]
             at += _WORDS
             times = words[at : at + _TIMES * count]
             at += _TIMES * count
             stop = index + count
-            made = _made(rows[index:stop], wants[index:stop], heads.get(head), times, sink)
-            if len(made) != count or not count:
-                raise ProtocolError(f"a run of {count} requests is cut short")
+            requests = _build_requests(rows[index:stop], requested[index:stop], model_ids.get(model_id), times, sink)
+            if len(requests) != count or not count:
+                raise ProtocolError(f"a run of {count} requests is truncated")
             if ids is not None:
-                for request, text in zip(made, ids[index:stop], strict=True):
+                for request, text in zip(requests, ids[index:stop], strict=True):
                     request.id = text
             if flags:
-                (request,) = made
-                found.append((number, made, _take_flags(request, flags, sequence, rare.get(str(index)))))
+                (request,) = requests
+                found.append((number, requests, _apply_flags(request, flags, sequence, optional.get(str(index)))))
             else:
-                found += _alike(number, made)
+                found += _split_by_block(number, requests)
             index = stop
     except (IndexError, TypeError, ValueError, msgspec.ValidationError) as error:
-        raise ProtocolError(f"requests are broken: {error}") from error
+        raise ProtocolError(f"requests are malformed: {error}") from error
     return found
 
 
-def _made(
-    rows: Sequence[PlacedInputs | Sequence[Tensor]],
-    wants: Sequence[Wants],
-    head: tuple[str, int],
+def _build_requests(
+    rows: Sequence[BlockInputs | Sequence[Tensor]],
+    requested: Sequence[RequestedOutputs],
+    model_id: tuple[str, int],
     times: Sequence[int],
     sink: Sink,
 ) -> list[InferRequest]:
-    """Return requests that have no more to them than their tensors; those that want the same outputs share what says so."""
-    model, version = head
-    made: list[InferRequest] = []
-    known: Wants = None
+    """Return requests without optional fields. Equal requested outputs share one mapping."""
+    model, version = model_id
+    requests: list[InferRequest] = []
+    known: RequestedOutputs = None
     outputs: dict[str, OutputSpec] | None = None
-    for row, wanted, received_ns, deadline_ns in zip(rows, wants, times[::_TIMES], times[1::_TIMES], strict=True):
+    for row, wanted, received_ns, deadline_ns in zip(rows, requested, times[::_TIMES], times[1::_TIMES], strict=True):
         if wanted is not known:
             known = wanted
             outputs = None if wanted is None else {name: OutputSpec(name) for name in wanted}
-        inputs: Any = row if isinstance(row, PlacedInputs) else {tensor.name: tensor for tensor in row}
+        inputs: Any = row if isinstance(row, BlockInputs) else {tensor.name: tensor for tensor in row}
         request = InferRequest(model, inputs, sink, version, "", outputs)
         request.received_ns = received_ns
         if deadline_ns:
             request.deadline_ns = deadline_ns
-        made.append(request)
-    return made
+        requests.append(request)
+    return requests
 
 
-def _alike(number: int, requests: list[InferRequest]) -> Iterator[ReadRequests]:
-    """Cut a run where its inputs lie in another block: those of one block have the same names, types and shapes, and want the same outputs."""
+def _split_by_block(number: int, requests: list[InferRequest]) -> Iterator[ReadRequests]:
+    """Split a run where its inputs are in another block.
+
+    Inputs of one block have the same names, types and shapes, and requests of a run request the
+    same outputs.
+    """
     start = 0
     while start < len(requests):
         inputs: Any = requests[start].inputs
         stop = start + 1
-        if isinstance(inputs, PlacedInputs):
-            stop = start + inputs.block.count - inputs.place
+        if isinstance(inputs, BlockInputs):
+            stop = start + inputs.block.count - inputs.position
         yield number + start, requests[start:stop], None
         start = stop
 
 
-def _take_flags(request: InferRequest, flags: int, sequence: int, said: Any) -> TraceSaid | None:
+def _apply_flags(request: InferRequest, flags: int, sequence: int, fields: Any) -> TraceMessage | None:
     request.accepts_decoupled = bool(flags & _DECOUPLED)
     request.classifies = bool(flags & _CLASSIFIES)
     request.uses_regions = bool(flags & _REGIONS)
     if flags & _SEQUENCE:
         request.sequence = SequenceInfo(sequence, bool(flags & _START), bool(flags & _END))
-    if not flags & _RARE:
+    if not flags & _HAS_OPTIONAL_FIELDS:
         return None
-    rare = msgspec.convert(said, Rare)
-    _refine(request, rare)
-    return rare.trace
+    optional = msgspec.convert(fields, OptionalFields)
+    _apply_optional_fields(request, optional)
+    return optional.trace
 
 
-def _refine(request: InferRequest, rare: Rare) -> None:
-    request.parameters = rare.parameters or NO_PARAMETERS
-    request.priority, request.timeout_us = rare.priority, rare.timeout_us
-    if rare.text_id and request.sequence is not None:
-        request.sequence = SequenceInfo(rare.text_id, request.sequence.start, request.sequence.end)
+def _apply_optional_fields(request: InferRequest, optional: OptionalFields) -> None:
+    request.parameters = optional.parameters or NO_PARAMETERS
+    request.priority, request.timeout_us = optional.priority, optional.timeout_us
+    if optional.text_id and request.sequence is not None:
+        request.sequence = SequenceInfo(optional.text_id, request.sequence.start, request.sequence.end)
     if request.outputs is not None:
-        request.outputs.update({said[0]: OutputSpec(*said) for said in rare.outputs})
-    if rare.tensors:
-        row = restore(list(request.inputs.values()), rare.tensors)
+        request.outputs.update({spec[0]: OutputSpec(*spec) for spec in optional.outputs})
+    if optional.tensors:
+        row = restore(list(request.inputs.values()), optional.tensors)
         request.inputs = {tensor.name: tensor for tensor in row}
-    if rare.principal is not None:
-        request.principal = Principal(rare.principal[0], account=rare.principal[1])
-    request.headers = rare.headers
+    if optional.principal is not None:
+        request.principal = Principal(optional.principal[0], account=optional.principal[1])
+    request.headers = optional.headers

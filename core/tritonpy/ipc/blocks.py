@@ -1,6 +1,7 @@
-"""Rows of tensors that are left as they arrived or were computed, parts of a block, until somebody wants to see one of them.
+"""Rows of tensors that stay in the block in which they arrived or were computed.
 
-Who only passes rows on pays for none of their tensors: `pack` copies neighbours in a block together, `gather` makes one tensor of them.
+A component that only forwards rows never creates their tensors: `pack` copies consecutive rows of a
+block at once, and `gather` makes one tensor of them.
 """
 
 from __future__ import annotations
@@ -12,41 +13,47 @@ from typing import Any
 import numpy as np
 
 from .frame import aligned
-from .signatures import Signature, Wants
+from .signatures import RequestedOutputs, TensorSignature
 
 
 class Rows(ABC):
-    """`count` rows of one signature without texts; `make` makes a tensor of its name, data type, shape and array."""
+    """`count` rows of one signature without BYTES tensors.
+
+    `make(name, datatype, shape, array)` creates a tensor.
+    """
 
     __slots__ = ("_derived", "_make", "count", "signature")
 
-    def __init__(self, signature: Signature, count: int, make: Callable[..., Any]) -> None:
+    def __init__(self, signature: TensorSignature, count: int, make: Callable[..., Any]) -> None:
         self.signature = signature
         self.count = count
         self._make = make
-        self._derived: tuple[Any, Any] | None = None  # a question and its answer
+        self._derived: tuple[Any, Any] | None = None  # the last key and its result
 
     @abstractmethod
-    def row(self, place: int) -> tuple[Any, ...]:
-        """Return the tensors of one row, as views."""
+    def row(self, position: int) -> tuple[Any, ...]:
+        """Return the tensors of one row as views."""
 
     @abstractmethod
     def arrays(self, first: int, stop: int) -> list[np.ndarray]:
-        """Return so many rows, an array for each column, in which they lie one below the other."""
+        """Return the given rows as one array per column, stacked along the first axis."""
 
     @abstractmethod
     def parts(self, first: int, stop: int) -> list[np.ndarray]:
-        """Return the bytes of so many rows, column by column."""
+        """Return the bytes of the given rows, column by column."""
 
     def derived(self, derive: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what `derive(rows, *arguments)` is, asked once for the same: who wants something of each row makes it of all of them together."""
+        """Return `derive(rows, *arguments)`, cached for repeated calls with equal arguments.
+
+        A caller that needs a value for each row computes the values of all rows at once.
+        """
         derived, question = self._derived, (derive, arguments)
         if derived is None or derived[0] != question:
             derived = self._derived = (question, derive(self, *arguments))
         return derived[1]
 
     def tensors(self, first: int, stop: int) -> list[Any]:
-        """Return so many rows, which have a batch dimension, as one tensor for each column."""
+        """Return the given rows, which have a batch dimension, as one tensor per column."""
         return [
             self._make(column.name, column.datatype, array.shape, array)
             for column, array in zip(self.signature.columns, self.arrays(first, stop))
@@ -54,15 +61,15 @@ class Rows(ABC):
 
 
 class Block(Rows):
-    """Rows that lie in `payload` from `offset` on.
+    """Rows stored in `payload` from `offset` on.
 
-    Raises ValueError where the payload ends before them. `end` is where the next block begins.
+    `end` is the offset of the next block. Raises `ValueError` if the payload is too short.
     """
 
     __slots__ = ("_starts", "end", "payload")
 
     def __init__(
-        self, signature: Signature, count: int, payload: np.ndarray, offset: int, make: Callable[..., Any]
+        self, signature: TensorSignature, count: int, payload: np.ndarray, offset: int, make: Callable[..., Any]
     ) -> None:
         super().__init__(signature, count, make)
         self.payload = payload
@@ -74,10 +81,10 @@ class Block(Rows):
             raise ValueError("numbers beyond the end")
         self.end = offset
 
-    def row(self, place: int) -> tuple[Any, ...]:
+    def row(self, position: int) -> tuple[Any, ...]:
         tensors = []
         for column, start in zip(self.signature.columns, self._starts):
-            data: Any = np.ndarray(column.shape, column.dtype, self.payload, start + place * (column.nbytes or 0))
+            data: Any = np.ndarray(column.shape, column.dtype, self.payload, start + position * (column.nbytes or 0))
             tensors.append(self._make(column.name, column.datatype, column.shape, data))
         return tuple(tensors)
 
@@ -101,16 +108,18 @@ class Block(Rows):
 
 
 class Stack(Rows):
-    """Rows of arrays that were computed together: one contiguous array for each column, with a batch dimension."""
+    """Rows computed together: one contiguous array with a batch dimension per column."""
 
     __slots__ = ("_whole",)
 
-    def __init__(self, signature: Signature, count: int, arrays: list[np.ndarray], make: Callable[..., Any]) -> None:
+    def __init__(
+        self, signature: TensorSignature, count: int, arrays: list[np.ndarray], make: Callable[..., Any]
+    ) -> None:
         super().__init__(signature, count, make)
         self._whole = arrays
 
-    def row(self, place: int) -> tuple[Any, ...]:
-        arrays = self.arrays(place, place + 1)
+    def row(self, position: int) -> tuple[Any, ...]:
+        arrays = self.arrays(position, position + 1)
         return tuple(
             [
                 self._make(column.name, column.datatype, column.shape, array)
@@ -130,25 +139,29 @@ class Stack(Rows):
         return [array.reshape(-1).view(np.uint8) for array in self.arrays(first, stop)]
 
 
-class Placed:
-    """One row of a block, and its tensors once they were asked for."""
+class BlockView:
+    """One row of a block, and its tensors once they have been created."""
 
-    __slots__ = ("_tensors", "block", "place")
+    __slots__ = ("_tensors", "block", "position")
 
-    def __init__(self, block: Rows, place: int) -> None:
+    def __init__(self, block: Rows, position: int) -> None:
         self.block = block
-        self.place = place
+        self.position = position
         self._tensors: tuple[Any, ...] | None = None
 
     def tensors(self) -> tuple[Any, ...]:
-        """Return the tensors; the same objects each time, but for threads that ask at the same moment."""
+        """Return the tensors.
+
+        Returns the same objects on each call, except to threads that call it for the first time at
+        the same moment.
+        """
         if self._tensors is None:
-            self._tensors = self.block.row(self.place)
+            self._tensors = self.block.row(self.position)
         return self._tensors
 
 
-class PlacedRow(Placed, Sequence[Any]):
-    """The row as what it is in a frame."""
+class BlockRow(BlockView, Sequence[Any]):
+    """A row of a block as a sequence of tensors, as frames use it."""
 
     __slots__ = ()
 
@@ -162,8 +175,8 @@ class PlacedRow(Placed, Sequence[Any]):
         return iter(self.tensors())
 
 
-class PlacedInputs(Placed, Mapping[str, Any]):
-    """The row as the inputs of a request, by their names."""
+class BlockInputs(BlockView, Mapping[str, Any]):
+    """A row of a block as the inputs of a request: tensors by name."""
 
     __slots__ = ()
 
@@ -171,55 +184,68 @@ class PlacedInputs(Placed, Mapping[str, Any]):
         return len(self.block.signature.columns)
 
     def __getitem__(self, name: str) -> Any:
-        return self.tensors()[self.block.signature.places[name]]
+        return self.tensors()[self.block.signature.positions[name]]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.block.signature.places)
+        return iter(self.block.signature.positions)
 
 
-def stretches(rows: Sequence[Any]) -> list[tuple[Rows, int, int]] | None:
-    """Return the blocks that the rows lie in, and from which place to which; None where some are not placed, or not alike."""
+def block_ranges(rows: Sequence[Any]) -> list[tuple[Rows, int, int]] | None:
+    """Return the ranges `(block, first, stop)` that the rows cover.
+
+    Returns None if a row is not in a block or if the signatures differ.
+    """
     found: list[tuple[Rows, int, int]] = []
     block, first, stop = None, 0, 0
     for row in rows:
-        if not isinstance(row, Placed):
+        if not isinstance(row, BlockView):
             return None
-        if row.block is block and row.place == stop:
+        if row.block is block and row.position == stop:
             stop += 1
             continue
         if block is not None:
             if row.block.signature.key != block.signature.key:
                 return None
             found.append((block, first, stop))
-        block, first, stop = row.block, row.place, row.place + 1
+        block, first, stop = row.block, row.position, row.position + 1
     if block is not None:
         found.append((block, first, stop))
     return found
 
 
-def neighbours(rows: Sequence[Any], wants: Sequence[Wants], start: int) -> tuple[int, list[list[np.ndarray]]]:
-    """Return where the rows end that are alike and placed, from the placed one at `start` on, and the bytes of each column of theirs."""
-    signature, wanted = rows[start].block.signature, wants[start]
+def row_group(
+    rows: Sequence[Any], requested: Sequence[RequestedOutputs], start: int
+) -> tuple[int, list[list[np.ndarray]]]:
+    """Return the end of the group of block rows that begins at `start`, and its bytes by column.
+
+    The rows of a group have the same signature and the same requested outputs.
+    """
+    signature, outputs = rows[start].block.signature, requested[start]
     columns: list[list[np.ndarray]] = [[] for _ in signature.columns]
     count = len(rows)
     stop = start
-    while stop < count and isinstance(rows[stop], Placed) and wants[stop] == wanted:
-        block, first = rows[stop].block, rows[stop].place
+    while stop < count and isinstance(rows[stop], BlockView) and requested[stop] == outputs:
+        block, first = rows[stop].block, rows[stop].position
         if block.signature is not signature and block.signature.key != signature.key:
             break
-        begin, stop = stop, _end_of_run(rows, wants, stop)
+        begin, stop = stop, _end_of_run(rows, requested, stop)
         for column, part in zip(columns, block.parts(first, first + stop - begin)):
             column.append(part)
     return stop, columns
 
 
-def _end_of_run(rows: Sequence[Any], wants: Sequence[Wants], start: int) -> int:
-    """Return where the rows end that follow each other in the block of the one at `start`."""
-    block, place, wanted = rows[start].block, rows[start].place, wants[start]
+def _end_of_run(rows: Sequence[Any], requested: Sequence[RequestedOutputs], start: int) -> int:
+    """Return the end of the run of consecutive rows in the block of row `start`."""
+    block, position, outputs = rows[start].block, rows[start].position, requested[start]
     stop = start + 1
     for row in rows[start + 1 :]:
-        place += 1
-        if not isinstance(row, Placed) or row.block is not block or row.place != place or wants[stop] != wanted:
+        position += 1
+        if (
+            not isinstance(row, BlockView)
+            or row.block is not block
+            or row.position != position
+            or requested[stop] != outputs
+        ):
             break
         stop += 1
     return stop

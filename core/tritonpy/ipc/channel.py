@@ -1,8 +1,9 @@
-"""The socket to the server, as the threads of a worker share it.
+"""The worker's socket to the server, shared by the threads of the worker.
 
-There is no thread that reads. Whoever waits for something from the server reads the socket for all (the *leader*), and the others sleep until
-the leader has something for them or leaves. So in the common case the main thread reads a request, executes it and answers it, and
-no thread is ever switched.
+No thread is dedicated to reading. The threads follow the leader/followers pattern: a thread that
+waits for the server reads the socket for all threads (the *leader*). The others sleep until the
+leader has something for them or stops reading. In the common case, the main thread reads a request,
+executes it and responds, without any thread switch.
 """
 
 from __future__ import annotations
@@ -14,28 +15,29 @@ from contextlib import suppress
 from threading import Lock, get_ident
 from typing import Any, NoReturn
 
-from .descriptors import CLOSE_ON_EXEC, ROOM, arrived, close_all
+from .descriptors import ANCILLARY_SIZE, CLOSE_ON_EXEC, close_all, received_descriptors
 from .endpoint import PLAIN_DTYPES, Endpoint
 from .frame import Frame, ProtocolError
-from .patience import Patience
+from .spin_wait import SpinWait
 from .waiter import Waiter
 
 _CHUNK = 1 << 16
-_WITHOUT_WAITING = int(socket.MSG_DONTWAIT)  # the flag itself is an enum, whose operators cost as much as the call
-_Arrival = tuple[bytes, list[tuple[int, int, bytes]], int, Any]  # what recvmsg returns
+# A plain int: operators of the enum cost as much as the call.
+_WITHOUT_WAITING = int(socket.MSG_DONTWAIT)
+_Arrival = tuple[bytes, list[tuple[int, int, bytes]], int, Any]  # return type of recvmsg
 
 
 class ChannelClosed(Exception):
-    """There is no way to the server: this is a process that the model forked, or the end is near."""
+    """The channel to the server is closed: in a forked process, or during shutdown."""
 
 
 class Channel:
-    """Frames to and from the server; every method may be called from any thread.
+    """Send and receive frames; every method may be called from any thread.
 
-    `lost(reason)` is called when the server is gone (an empty reason) or talks nonsense; it must not return.
-    A handler is called for each frame of its kind, in the order of arrival, by the thread that leads: it must neither wait nor
-    call the model's code. `dtypes` and `on_return` are the endpoint's. While it is `patient`, the thread that reads may look at the socket for
-    a moment before it sleeps.
+    `lost(reason)` is called when the server is gone (empty reason) or breaks the protocol; it must
+    not return. The leader calls the handler of each frame in order of arrival. A handler must
+    neither block nor call the model's code. `dtypes` and `on_return` are passed to the `Endpoint`.
+    If `may_spin` is set, the leader may poll the socket for a short time before it sleeps.
     """
 
     def __init__(
@@ -51,39 +53,45 @@ class Channel:
         self._endpoint = Endpoint(dtypes, on_return)
         self._handlers: dict[int, Callable[[Frame], None]] = {}
         self._sending = Lock()
-        self._sender = 0  # the thread that holds it
+        self._sender = 0  # id of the thread that holds the lock
         self._postponed: deque[tuple[Any, ...]] = deque()
-        self.patient = False
+        self.may_spin = False
         self._reading = Lock()  # held by the leader
-        self._patience = Patience()
+        self._spin_wait = SpinWait()
         self._followers: list[Waiter] = []
-        self._substitute: tuple[Waiter, Callable[[], object]] | None = None
+        self._standby: tuple[Waiter, Callable[[], object]] | None = None
 
     def on(self, kind: int, handler: Callable[[Frame], None]) -> None:
-        """Have `handler` called for frames of `kind`."""
+        """Register `handler` for frames of `kind`."""
         self._handlers[kind] = handler
 
-    def set_substitute(self, waiter: Waiter, needed: Callable[[], object]) -> None:
-        """Have `waiter` woken when there is no leader and `needed()` is true: that thread then calls `lead`."""
-        self._substitute = (waiter, needed)
+    def set_standby(self, waiter: Waiter, needed: Callable[[], object]) -> None:
+        """Register a standby reader.
+
+        `waiter` is woken when no thread leads and `needed()` is true. Its thread then calls
+        `read_until`.
+        """
+        self._standby = (waiter, needed)
 
     def send(
         self,
         kind: int,
         words: Sequence[int] = (),
         rows: Sequence[Sequence[Any]] | None = None,
-        wants: Sequence[tuple[str, ...] | None] | None = None,
+        requested: Sequence[tuple[str, ...] | None] | None = None,
         extras: Mapping[str, Any] | None = None,
         descriptors: Sequence[int] = (),
     ) -> None:
         """Send one frame; `descriptors` are closed once they are sent.
 
-        Raises ChannelClosed, and OSError or MemoryError where shared memory cannot be had: then nothing was sent.
+        `rows` are the tensors, `requested` the outputs that each row requests. Raises
+        `ChannelClosed`, and `OSError` or `MemoryError` if shared memory cannot be allocated.
+        Nothing is sent then.
         """
         if self._closed:
             raise ChannelClosed
-        frame = (kind, words, rows, wants, extras, descriptors)
-        if self._sender == get_ident():  # a destructor runs in the middle of a frame
+        frame = (kind, words, rows, requested, extras, descriptors)
+        if self._sender == get_ident():  # a destructor runs while this thread writes a frame
             self._postponed.append(frame)
             return
         with self._sending:
@@ -96,7 +104,7 @@ class Channel:
             self._send_postponed()
 
     def send_returns(self) -> None:
-        """Hand back shared memory of the server that is not needed any more, if there is any."""
+        """Return shared memory of the server that is no longer in use, if any."""
         with self._sending:
             self._sender = get_ident()
             try:
@@ -109,15 +117,16 @@ class Channel:
             self._send_postponed()
 
     def rows(self, frame: Frame, at: int, make: Callable[..., Any]) -> tuple[list[Any], list[tuple[str, ...] | None]]:
-        """Return the tensors in a frame and what each row asks for; only the handler of that frame may call it."""
+        """Return tensors and requested outputs of each row; only the frame's handler may call it."""
         return self._endpoint.rows(frame, at, make)
 
     def wait(self, waiter: Waiter, done: Callable[[], object]) -> None:
-        """Wait until `done()` is true, reading for all where nobody does. `waiter` is the calling thread's.
+        """Wait until `done()` is true; read for all threads if no other thread does.
 
-        Whoever makes it true must wake `waiter`, unless a frame that this thread reads does it.
+        `waiter` belongs to the calling thread. Code that makes `done()` true must wake it, unless
+        it runs in a handler on this thread.
         """
-        while not self.lead(done):
+        while not self.read_until(done):
             self._followers.append(waiter)
             try:
                 if self._reading.locked() and not done():
@@ -125,10 +134,10 @@ class Channel:
             finally:
                 self._followers.remove(waiter)
         if not self._reading.locked():
-            self.call_leader()
+            self.wake_leader()
 
-    def lead(self, done: Callable[[], object]) -> bool:
-        """Read for all until `done()` is true; return False at once where another thread reads."""
+    def read_until(self, done: Callable[[], object]) -> bool:
+        """Read for all threads until `done()` is true; return False if another thread reads."""
         while not done():
             if not self._reading.acquire(blocking=False):
                 return False
@@ -140,55 +149,55 @@ class Channel:
         return True
 
     def drain(self) -> None:
-        """Handle what has arrived, without waiting; nothing happens where another thread reads."""
+        """Handle the frames that have arrived without blocking, unless another thread reads."""
         if self._reading.acquire(blocking=False):
             try:
-                while (arrival := self._look()) is not None:
+                while (arrival := self._poll()) is not None:
                     self._feed(arrival)
             finally:
                 self._reading.release()
-            self.call_leader()
+            self.wake_leader()
 
-    def call_leader(self) -> None:
-        """Wake somebody to lead, where somebody waits."""
+    def wake_leader(self) -> None:
+        """Wake a waiting thread to become the leader, if there is one."""
         followers = self._followers[:1]
         if followers:
             followers[0].wake()
-        elif self._substitute is not None and self._substitute[1]():
-            self._substitute[0].wake()
+        elif self._standby is not None and self._standby[1]():
+            self._standby[0].wake()
 
     @property
     def unused_bytes(self) -> int:
-        """How much shared memory is kept for the next frames."""
+        """Bytes of shared memory kept for the next frames."""
         return self._endpoint.unused_bytes
 
     @property
     def closed(self) -> bool:
-        """Whether there is no way to the server: then nothing that it would say may be waited for."""
+        """Whether the channel is closed, so that no response of the server may be awaited."""
         return self._closed
 
     def has_leader(self) -> bool:
-        """Say whether a thread reads the socket now."""
+        """Return whether a thread reads the socket now."""
         return self._reading.locked()
 
     def has_followers(self) -> bool:
-        """Say whether threads wait while another reads."""
+        """Return whether threads wait while another thread reads."""
         return bool(self._followers)
 
     def close(self) -> None:
-        """Leave: in a process that was forked, so that it neither holds the socket open nor reads from it."""
+        """Close the socket in a forked process, which must neither read it nor keep it open."""
         self._closed = True
         self._socket.close()
 
     def _send_postponed(self) -> None:
-        with suppress(IndexError):  # another thread was faster
+        with suppress(IndexError):  # another thread has sent it
             while True:
                 self.send(*self._postponed.popleft())
 
     def _read(self) -> None:
-        self._feed(self._patience.wait(self._look, self._receive) if self.patient else self._receive())
+        self._feed(self._spin_wait.wait(self._poll, self._receive) if self.may_spin else self._receive())
 
-    def _look(self) -> _Arrival | None:
+    def _poll(self) -> _Arrival | None:
         try:
             return self._receive(_WITHOUT_WAITING)
         except BlockingIOError:
@@ -196,10 +205,10 @@ class Channel:
 
     def _receive(self, flags: int = 0) -> _Arrival:
         try:
-            return self._socket.recvmsg(_CHUNK, ROOM, flags | CLOSE_ON_EXEC)
+            return self._socket.recvmsg(_CHUNK, ANCILLARY_SIZE, flags | CLOSE_ON_EXEC)
         except BlockingIOError:
             raise
-        except OSError:  # the server was killed with data of ours unread
+        except OSError:  # the server was killed while data of ours was unread
             return b"", [], 0, None
 
     def _feed(self, arrival: _Arrival) -> None:
@@ -207,11 +216,11 @@ class Channel:
         if not data:
             self._lost("")
         try:
-            # A copy that can be written to: models change their inputs in place.
-            for frame in self._endpoint.feed(bytearray(data), arrived(control) if control else ()):
+            # A writable copy: models change their inputs in place.
+            for frame in self._endpoint.feed(bytearray(data), received_descriptors(control) if control else ()):
                 handler = self._handlers.get(frame.kind)
                 if handler is None:
-                    self._lost(f"a frame of kind {frame.kind} came")
+                    self._lost(f"received an unexpected frame of kind {frame.kind}")
                 handler(frame)
         except ProtocolError as error:
             self._lost(str(error))
@@ -220,7 +229,7 @@ class Channel:
         try:
             if descriptors:
                 data = data[socket.send_fds(self._socket, [data], descriptors) :]
-            if data:  # even nothing is refused by an end that has read everything and gone
+            if data:  # an end that has gone refuses even an empty write
                 self._socket.sendall(data)
         except OSError:
             self._lost("")

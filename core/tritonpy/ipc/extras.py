@@ -1,4 +1,4 @@
-"""The JSON part of a frame, as text and back."""
+"""Encoding and decoding of the JSON part of a frame."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ from collections.abc import Mapping
 from json import encoder
 from typing import Any, Callable
 
-_read = json.JSONDecoder().raw_decode  # decode() searches for blanks at both ends, which costs as much again
+# decode() strips whitespace at both ends, which doubles the cost.
+_read = json.JSONDecoder().raw_decode
 
 
 def read_extras(text: bytes | bytearray) -> Any:
-    """Return what the text says; blanks may follow it. Raises ValueError and RecursionError."""
+    """Return the decoded JSON value; trailing whitespace is ignored.
+
+    Raises `ValueError` and `RecursionError`.
+    """
     decoded = text.decode()
     value, end = _read(decoded)
     if end != len(decoded) and not decoded[end:].isspace():
-        raise ValueError(f"there is more after character {end}")
+        raise ValueError(f"unexpected data after character {end}")
     return value
 
 
-def _writer() -> Callable[[Mapping[str, Any]], str]:
-    """Return what writes JSON.
+def _make_writer() -> Callable[[Mapping[str, Any]], str]:
+    """Return a function that encodes JSON.
 
-    JSONEncoder makes an encoder in C for every text, which takes most of the time that a short one costs; here it is made once.
+    `JSONEncoder` creates a C encoder for each value, which takes most of the time of a short one.
+    Here it is created once.
     """
     plain = json.JSONEncoder(separators=(",", ":"))
     make = getattr(encoder, "c_make_encoder", None)
@@ -32,4 +37,4 @@ def _writer() -> Callable[[Mapping[str, Any]], str]:
     return lambda extras: "".join(write(extras, 0))
 
 
-write_extras = _writer()
+write_extras = _make_writer()

@@ -1,4 +1,4 @@
-"""Frames and bytes."""
+"""Encoding and decoding of frames."""
 
 from __future__ import annotations
 
@@ -12,26 +12,28 @@ import numpy as np
 
 from .extras import read_extras, write_extras
 
-ALIGNMENT = 16  # of every part of a frame, so that views on the tensors are aligned as frameworks want them
-# kind, descriptors, words, bytes of JSON, bytes of tensors in the frame, parcel (0: none), bytes used of the parcel
+ALIGNMENT = 16  # of each part of a frame, so that frameworks can use views of the tensors
+# kind, descriptors, words, bytes of JSON, bytes of tensors in the frame, segment (0: none), bytes
+# used in the segment
 _HEADER = Struct("<BxHIIIQQ")
-_SHORT = 512  # words; layouts of longer frames are not kept
-_LIMIT = 1 << 31  # no part of a frame has more bytes: a length beyond it is garbage
+_SHORT = 512  # words; layouts of longer frames are not cached
+_LIMIT = 1 << 31  # no part of a frame has more bytes: a larger length is invalid
 
 
 class ProtocolError(Exception):
-    """The other end sent what it should not: it is broken, or not what it seems."""
+    """The other end broke the protocol."""
 
 
 def aligned(size: int) -> int:
-    """Return `size` rounded up to the alignment."""
+    """Return `size` rounded up to a multiple of `ALIGNMENT`."""
     return (size + ALIGNMENT - 1) & -ALIGNMENT
 
 
 class Frame:
-    """One message. `payload` is a flat uint8 array: the bytes of the tensors.
+    """One message.
 
-    `descriptors` came with it and are closed when the frame goes, unless somebody took them: an end that is broken must not fill the table.
+    `payload` holds the bytes of the tensors as a flat uint8 array. `descriptors` are closed with
+    the frame unless they are taken, so a broken peer cannot exhaust the descriptor table.
     """
 
     __slots__ = ("_extras", "descriptors", "kind", "payload", "words")
@@ -52,12 +54,12 @@ class Frame:
 
     @property
     def has_extras(self) -> bool:
-        """Say whether there is a JSON part."""
+        """Whether the frame has a JSON part."""
         return bool(self._extras)
 
     @property
     def extras(self) -> dict[str, Any]:
-        """The JSON part; empty where the frame has none. Raises ProtocolError."""
+        """The JSON part, empty if the frame has none. Raises `ProtocolError`."""
         if not self._extras:
             return {}
         if isinstance(self._extras, dict):
@@ -65,20 +67,20 @@ class Frame:
         try:
             extras = read_extras(self._extras)
         except (ValueError, RecursionError) as error:
-            raise ProtocolError(f"a frame of kind {self.kind} has broken JSON: {error}") from error
+            raise ProtocolError(f"a frame of kind {self.kind} has invalid JSON: {error}") from error
         if not isinstance(extras, dict):
-            raise ProtocolError(f"a frame of kind {self.kind} has JSON that is no object")
-        self._extras = extras  # it is read for its signatures, and by whoever handles it
+            raise ProtocolError(f"the JSON of a frame of kind {self.kind} is not an object")
+        self._extras = extras  # decoded once: signatures and the handler both read it
         return extras
 
     def take_descriptors(self) -> tuple[int, ...]:
-        """Return the descriptors, which are the caller's to close from now on."""
+        """Return the descriptors; the caller closes them."""
         taken, self.descriptors = self.descriptors, ()
         return taken
 
 
-class LadenFrame(Frame):
-    """A frame that came with descriptors: those that nobody took are closed with it."""
+class DescriptorFrame(Frame):
+    """A frame that came with descriptors; it closes those that are not taken."""
 
     __slots__ = ()
 
@@ -93,16 +95,19 @@ def encode(
     extras: dict[str, Any],
     payload: Sequence[Any],
     inline: int,
-    parcel: tuple[int, int] = (0, 0),
+    segment: tuple[int, int] = (0, 0),
     descriptors: int = 0,
 ) -> bytes:
-    """Return the bytes of a frame; `payload` are buffers of `inline` bytes together, an aligned number."""
+    """Return the bytes of a frame.
+
+    `payload` are buffers of `inline` bytes in total, a multiple of `ALIGNMENT`.
+    """
     count = len(words)
     text = b""
     if extras:
         text = write_extras(extras).encode()
         text += b" " * (aligned(len(text)) - len(text))
-    head = _head(count).pack(kind, descriptors, count, len(text), inline, *parcel, *words)
+    head = _head(count).pack(kind, descriptors, count, len(text), inline, *segment, *words)
     return b"".join([head, text, *payload])
 
 
@@ -112,23 +117,23 @@ _WORDS: dict[int, Struct] = {}
 
 def _head(count: int) -> Struct:
     """Return the layout of a header and `count` words."""
-    return _HEADS.get(count) or _kept(_HEADS, count, f"{_HEADER.format}{count}Q" + ("8x" if count % 2 else ""))
+    return _HEADS.get(count) or _cached(_HEADS, count, f"{_HEADER.format}{count}Q" + ("8x" if count % 2 else ""))
 
 
 def _words(count: int) -> Struct:
     """Return the layout of `count` words."""
-    return _WORDS.get(count) or _kept(_WORDS, count, f"<{count}Q")
+    return _WORDS.get(count) or _cached(_WORDS, count, f"<{count}Q")
 
 
-def _kept(layouts: dict[int, Struct], count: int, layout: str) -> Struct:
-    made = Struct(layout)  # making one costs more than using it
+def _cached(layouts: dict[int, Struct], count: int, layout: str) -> Struct:
+    made = Struct(layout)  # creating one costs more than using it
     if count < _SHORT:
         layouts[count] = made
     return made
 
 
 class FrameReader:
-    """Cuts a stream of bytes into frames; descriptors that came along are handed to the frames that announce them."""
+    """Splits a stream of bytes into frames and assigns the received descriptors to them."""
 
     def __init__(self) -> None:
         self._parts: list[bytes | bytearray] = []
@@ -137,9 +142,9 @@ class FrameReader:
         self._descriptors: deque[int] = deque()
 
     def feed(self, data: bytes | bytearray, descriptors: Sequence[int] = ()) -> list[tuple[Frame, int, int]]:
-        """Return the frames that `data` completes, each with its parcel and the bytes used of it (0, 0: none).
+        """Return the frames that `data` completes, each with its segment and the bytes used in it.
 
-        Raises ProtocolError for bytes that are no frame.
+        Segment 0 stands for none. Raises `ProtocolError` for invalid bytes.
         """
         self._descriptors.extend(descriptors)
         if self._have:
@@ -147,12 +152,12 @@ class FrameReader:
             self._have += len(data)
             if self._have < self._need:
                 return []
-            data = bytearray().join(self._parts)  # what tensors view may be written to
+            data = bytearray().join(self._parts)  # writable, as views of tensors may be modified
             self._parts.clear()
         frames: list[tuple[Frame, int, int]] = []
         at, end, need = 0, len(data), _HEADER.size
         while end - at >= _HEADER.size:
-            need = self._cut(data, at, end, frames)
+            need = self._read_frame(data, at, end, frames)
             if need > end - at:
                 break
             at += need
@@ -163,16 +168,16 @@ class FrameReader:
         return frames
 
     def close(self) -> tuple[int, ...]:
-        """Return the descriptors that no frame took."""
+        """Return the descriptors that belong to no frame."""
         left = tuple(self._descriptors)
         self._descriptors.clear()
         return left
 
-    def _cut(self, data: bytes | bytearray, at: int, end: int, frames: list[tuple[Frame, int, int]]) -> int:
-        """Append the frame that begins at `at`, if it is whole; return its size."""
-        kind, descriptors, count, extras, inline, parcel, used = _HEADER.unpack_from(data, at)
+    def _read_frame(self, data: bytes | bytearray, at: int, end: int, frames: list[tuple[Frame, int, int]]) -> int:
+        """Append the frame that begins at `at` if it is complete; return its size."""
+        kind, descriptors, count, extras, inline, segment, used = _HEADER.unpack_from(data, at)
         if max(8 * count, extras, inline) > _LIMIT:
-            raise ProtocolError("a frame announces an impossible length")
+            raise ProtocolError("a frame announces an invalid length")
         words_at = at + _HEADER.size
         text_at = words_at + aligned(8 * count)
         payload_at = text_at + aligned(extras)
@@ -182,13 +187,13 @@ class FrameReader:
             text = bytes(data[text_at : text_at + extras]) if extras else b""
             payload = np.frombuffer(data, np.uint8, inline, payload_at)
             if descriptors:
-                frame: Frame = LadenFrame(kind, words, text, payload, self._taken(kind, descriptors))
+                frame: Frame = DescriptorFrame(kind, words, text, payload, self._take_received(kind, descriptors))
             else:
                 frame = Frame(kind, words, text, payload, ())
-            frames.append((frame, parcel, used))
+            frames.append((frame, segment, used))
         return size
 
-    def _taken(self, kind: int, count: int) -> tuple[int, ...]:
+    def _take_received(self, kind: int, count: int) -> tuple[int, ...]:
         if count > len(self._descriptors):
-            raise ProtocolError(f"a frame of kind {kind} announces descriptors that did not come")
+            raise ProtocolError(f"a frame of kind {kind} announces descriptors that were not received")
         return tuple([self._descriptors.popleft() for _ in range(count)])

@@ -1,4 +1,7 @@
-"""Binding threads to processors and to the memory of a NUMA node, without any tool or right of an administrator."""
+"""Binding of threads to processor cores and to the memory of a NUMA node.
+
+Needs neither external tools nor administrator rights.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +17,26 @@ _WORD_BITS = 8 * ctypes.sizeof(ctypes.c_ulong)
 
 
 def bind_thread(cores: Iterable[int], node: int | None) -> str:
-    """Bind the calling thread, and the threads and processes that it starts from now on; without cores it keeps its own.
+    """Bind the calling thread, and the threads and processes that it starts later.
 
-    Return "" or what could not be done, and why: the kernel may not offer it, or a container not allow it.
+    An empty `cores` keeps the current cores. Returns an empty string, or a description of the
+    failure: the kernel may lack support, or a container may forbid it.
     """
     return _bind_cores((0,), set(cores)) or ("" if node is None else _bind_memory(node))
 
 
 def bind_process(cores: Iterable[int], node: int | None) -> str:
-    """Bind every thread that the process has, as `bind_thread` does; the memory only of the calling one and of those that it starts."""
+    """Bind every thread of the process to `cores`, and the calling thread to the memory of `node`.
+
+    Threads that are started later inherit the memory binding.
+    """
     return _bind_cores(map(int, os.listdir("/proc/self/task")), set(cores)) or bind_thread((), node)
 
 
 def _bind_cores(threads: Iterable[int], cores: set[int]) -> str:
     try:
         for thread in threads if cores else ():
-            with suppress(ProcessLookupError):  # it ended meanwhile
+            with suppress(ProcessLookupError):  # the thread has ended
                 os.sched_setaffinity(thread, cores)
     except OSError as error:
         return f"Unable to set NUMA thread affinity: {error.strerror}"
@@ -39,11 +46,11 @@ def _bind_cores(threads: Iterable[int], cores: set[int]) -> str:
 def _bind_memory(node: int) -> str:
     number = _SET_MEMPOLICY.get(platform.machine())
     if number is None:
-        return f"memory policies of {platform.machine()} are not known"
+        return f"unable to set the NUMA memory policy: unknown system call on {platform.machine()}"
     words = (ctypes.c_ulong * (node // _WORD_BITS + 1))()
     words[node // _WORD_BITS] = 1 << node % _WORD_BITS
     libc = ctypes.CDLL(None, use_errno=True)
-    # The kernel reads one bit less than it is told that there are.
+    # The kernel reads one bit less than the given number of bits.
     if libc.syscall(number, _MPOL_BIND, words, len(words) * _WORD_BITS + 1) != 0:
         return f"Unable to set NUMA memory policy: {os.strerror(ctypes.get_errno())}"
     return ""

@@ -1,4 +1,4 @@
-"""A piece of memory that two processes can map."""
+"""Memory that two processes can map."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import os
 import tempfile
 from fcntl import fcntl
 
-# Of <linux/fcntl.h>; the fcntl module of Python 3.9 has no name for them on every platform.
+# From <linux/fcntl.h>; the fcntl module of Python 3.9 lacks these names on some platforms.
 _F_ADD_SEALS, _SEAL_SHRINK = 1033, 2
 
 
 def create(size: int) -> int:
-    """Return the descriptor of `size` bytes of zeros without a name. Raises OSError where there is no room.
+    """Return the descriptor of `size` zero bytes of anonymous memory.
 
-    A memfd where the platform has it: it does not count against a container's small /dev/shm. Elsewhere a file that is
-    already deleted; its blocks are reserved, because a full disk would otherwise be found by a crash on first touch.
+    Uses a memfd where available, which does not count against a container's small /dev/shm. Other
+    platforms use a deleted file. Its blocks are reserved first, because otherwise a full disk would
+    crash the process on first access. Raises `OSError` if there is not enough memory.
     """
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("tritonpy", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
@@ -34,14 +35,15 @@ def create(size: int) -> int:
 
 
 def map_whole(descriptor: int) -> mmap.mmap:
-    """Map all of it; the other side can not shrink it under the map any more. The descriptor stays the caller's.
+    """Map all of the memory and keep the other end from shrinking it.
 
-    Raises OSError or ValueError for what cannot be mapped.
+    The caller keeps the descriptor. Raises `OSError` or `ValueError` if it cannot be mapped.
     """
     try:
         fcntl(descriptor, _F_ADD_SEALS, _SEAL_SHRINK)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # a plain file has no seals; memory that refuses this one could shrink
+        # A plain file has no seals; memory that refuses the seal could shrink.
+        if error.errno != errno.EINVAL:
             raise
     return mmap.mmap(descriptor, os.fstat(descriptor).st_size)
 

@@ -1,4 +1,4 @@
-"""Which execution a worker began last, in memory that outlives the worker's process."""
+"""The last execution that a worker began, in memory that outlives the worker process."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ _SIZE = 8
 
 
 class Progress:
-    """One number that the worker writes and the server reads. `descriptor` is closed here."""
+    """A number that the worker writes and the server reads. Closes `descriptor`."""
 
     def __init__(self, descriptor: int) -> None:
         try:
-            self._word = memoryview(map_whole(descriptor)).cast("Q")
+            self._memory = memoryview(map_whole(descriptor)).cast("Q")
         finally:
             os.close(descriptor)
 
     @staticmethod
     def create() -> int:
-        """Return the descriptor of the memory, both ends map it. Raises OSError if there is none."""
+        """Return the descriptor of the memory, which both ends map. Raises `OSError`."""
         return create(_SIZE)
 
     def begin(self, execution: int) -> None:
-        """Note that the execution of this number begins; those before it are over."""
-        self._word[0] = execution
+        """Record that `execution` begins; earlier ones have ended."""
+        self._memory[0] = execution
 
     @property
     def begun(self) -> int:
-        """The number of the execution that began last, 0 before the first."""
-        return self._word[0]
+        """The number of the last execution that began, or 0."""
+        return self._memory[0]

@@ -1,4 +1,4 @@
-"""Names, types and shapes of the tensors of one request: said once, then named by a number."""
+"""Names, types and shapes of the tensors of a request: sent once, then referred to by number."""
 
 from __future__ import annotations
 
@@ -10,52 +10,53 @@ import numpy as np
 
 from .frame import ProtocolError
 
-_MOST = 4096  # signatures that are remembered: a model whose shapes never repeat must not fill the memory
+# Remembered signatures: a model whose shapes never repeat must not fill the memory.
+_MAX_SIGNATURES = 4096
 
-Wants = Optional[tuple[str, ...]]  # the outputs that a request asks for; None: all
+RequestedOutputs = Optional[tuple[str, ...]]  # outputs that a request asks for; None: all
 
 
-class Written:
+class SignatureWriter:
     """The signatures that this end has announced."""
 
     def __init__(self) -> None:
         self._numbers: dict[Any, int] = {}
         self._next = 0
-        self._news: list[Any] = []
+        self._unsent: list[Any] = []
         self._reset = False
 
-    def number(self, tensors: Sequence[Any], wants: Wants) -> int:
+    def number(self, tensors: Sequence[Any], requested: RequestedOutputs) -> int:
         """Return the number of a signature; tensors have `name`, `datatype` and `shape`."""
-        key = (wants, tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in tensors]))
+        key = (requested, tuple([(tensor.name, tensor.datatype, tensor.shape) for tensor in tensors]))
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = self._next
             self._next += 1
-            self._news.append([number, wants, key[1]])
+            self._unsent.append([number, requested, key[1]])
         return number
 
     def begin(self) -> None:
-        """Start a frame: the only moment when old numbers may be given up."""
-        if len(self._numbers) >= _MOST:
+        """Start a frame, the only point at which old numbers may be discarded."""
+        if len(self._numbers) >= _MAX_SIGNATURES:
             self._numbers.clear()
             self._reset = True
 
-    def news(self) -> dict[str, Any]:
-        """Return what the other end must learn with this frame, for its JSON; the same again until it is `announced`."""
-        if not self._news:
+    def new_signatures(self) -> dict[str, Any]:
+        """Return the JSON that announces new signatures; the same until `mark_sent` is called."""
+        if not self._unsent:
             return {}
-        news: dict[str, Any] = {"signatures": self._news}
+        new_signatures: dict[str, Any] = {"signatures": self._unsent}
         if self._reset:
-            news["forget"] = True
-        return news
+            new_signatures["forget"] = True
+        return new_signatures
 
-    def announced(self) -> None:
-        """Take note that the news are on their way."""
-        self._news, self._reset = [], False
+    def mark_sent(self) -> None:
+        """Record that the new signatures have been sent."""
+        self._unsent, self._reset = [], False
 
 
 class Column:
-    """One tensor of a signature; `nbytes` is None for BYTES, whose size each request says."""
+    """One tensor of a signature; `nbytes` is None for BYTES, whose size each request specifies."""
 
     __slots__ = ("datatype", "dtype", "name", "nbytes", "shape")
 
@@ -67,44 +68,49 @@ class Column:
         self.nbytes = None if dtype is None else dtype.itemsize * prod(shape)
 
 
-class Signature:
-    """What a number stands for.
+class TensorSignature:
+    """The columns and requested outputs that a signature number stands for.
 
-    `key` is equal in signatures of the same tensors, `places` are those of the columns by their names; `sized`: there are columns, of
-    different names, and every row of them has the same size, `nbytes`.
+    `key` is equal for signatures of the same tensors. `positions` maps names to columns. `sized`
+    means that all rows have the same size, `nbytes`, and that the column names are distinct.
     """
 
-    __slots__ = ("columns", "key", "nbytes", "places", "sized", "wants")
+    __slots__ = ("columns", "key", "nbytes", "positions", "requested", "sized")
 
-    def __init__(self, columns: list[Column], wants: Wants) -> None:
+    def __init__(self, columns: list[Column], requested: RequestedOutputs) -> None:
         self.columns = columns
-        self.wants = wants
-        self.places = {column.name: place for place, column in enumerate(columns)}
+        self.requested = requested
+        self.positions = {column.name: place for place, column in enumerate(columns)}
         self.nbytes = sum([column.nbytes or 0 for column in columns])
         self.key = tuple([(column.name, column.datatype, column.shape) for column in columns])
-        self.sized = 0 < len(self.places) == len(columns) and all([column.nbytes is not None for column in columns])
+        self.sized = 0 < len(self.positions) == len(columns) and all([column.nbytes is not None for column in columns])
 
 
-class Known:
-    """The signatures that the other end has announced; `dtypes` gives numpy's type of each data type, None for BYTES."""
+class SignatureReader:
+    """The signatures that the other end has announced.
+
+    `dtypes` maps data types to numpy types, and BYTES to None.
+    """
 
     def __init__(self, dtypes: Mapping[str, Any]) -> None:
         self._dtypes = dtypes
-        self._signatures: dict[int, Signature] = {}
+        self._signatures: dict[int, TensorSignature] = {}
 
     def learn(self, extras: Mapping[str, Any]) -> None:
-        """Take the news of a frame. Raises ProtocolError."""
+        """Add the signatures announced in a frame. Raises `ProtocolError`."""
         if extras.get("forget"):
             self._signatures.clear()
         try:
-            for number, wants, columns in extras.get("signatures", ()):
+            for number, requested, columns in extras.get("signatures", ()):
                 made = [self._column(_text(name), datatype, tuple(shape)) for name, datatype, shape in columns]
-                self._signatures[number] = Signature(made, None if wants is None else tuple(map(_text, wants)))
+                self._signatures[number] = TensorSignature(
+                    made, None if requested is None else tuple(map(_text, requested))
+                )
         except (TypeError, ValueError, KeyError) as error:
-            raise ProtocolError(f"a signature is broken: {error!r}") from error
+            raise ProtocolError(f"invalid signature: {error!r}") from error
 
-    def get(self, number: int) -> Signature:
-        """Return the signature. Raises ProtocolError for a number that was not announced."""
+    def get(self, number: int) -> TensorSignature:
+        """Return a signature. Raises `ProtocolError` for a number that was not announced."""
         try:
             return self._signatures[number]
         except KeyError:

@@ -1,4 +1,4 @@
-"""The tensors of many requests as blocks of bytes, and back."""
+"""Packing of the tensors of many requests into blocks of bytes, and unpacking."""
 
 from __future__ import annotations
 
@@ -7,34 +7,38 @@ from typing import Any
 
 import numpy as np
 
-from .blocks import Block, Placed, neighbours
+from .blocks import Block, BlockView, row_group
 from .frame import ALIGNMENT, ProtocolError, aligned
-from .signatures import Column, Known, Wants, Written
+from .signatures import Column, RequestedOutputs, SignatureReader, SignatureWriter
 
 _PADDING = [bytes(count) for count in range(ALIGNMENT)]
-_MOST_ROWS = 1 << 20  # of one frame: a number beyond it is garbage
-Row = Sequence[Any]  # the tensors of one request, each with name, datatype, shape and data (a C-contiguous array)
+_MAX_ROWS = 1 << 20  # of one frame: a larger number is invalid
+# The tensors of a request, each with name, datatype, shape and C-contiguous data.
+Row = Sequence[Any]
 
 
-def pack(rows: Sequence[Row], wants: Sequence[Wants], written: Written) -> tuple[list[int], list[Any], int]:
-    """Return words that describe `rows`, the buffers of their data with padding, and how many bytes these are.
+def pack(
+    rows: Sequence[Row], requested: Sequence[RequestedOutputs], signatures: SignatureWriter
+) -> tuple[list[int], list[Any], int]:
+    """Return words that describe `rows`, the padded buffers of their data, and the total bytes.
 
-    Neighbours with the same signature make a group; its words are the signature's number, the rows, and per BYTES tensor the size of each row.
+    Consecutive rows with the same signature form a group. The words of a group are the number of
+    the signature, the number of rows, and the size of each row of each BYTES tensor.
     """
     words: list[int] = [0]
     parts: list[Any] = []
     size = 0
     start, count = 0, len(rows)
     while start < count:
-        first, wanted = rows[start], wants[start]
-        if isinstance(first, Placed):
-            start, size = _pass_on(rows, wants, start, words, parts, size, written)
+        first, outputs = rows[start], requested[start]
+        if isinstance(first, BlockView):
+            start, size = _pack_block_rows(rows, requested, start, words, parts, size, signatures)
             continue
         stop = start + 1
-        while stop < count and wants[stop] == wanted and _alike(first, rows[stop]):
+        while stop < count and requested[stop] == outputs and _has_same_layout(first, rows[stop]):
             stop += 1
         words[0] += 1
-        words += (written.number(first, wanted), stop - start)
+        words += (signatures.number(first, outputs), stop - start)
         for index, tensor in enumerate(first):
             arrays = [row[index].data for row in rows[start:stop]]
             if tensor.datatype == "BYTES":
@@ -43,7 +47,7 @@ def pack(rows: Sequence[Row], wants: Sequence[Wants], written: Written) -> tuple
                 used = sum(sizes)
             else:
                 used = tensor.data.nbytes * len(arrays)
-                if tensor.datatype == "BF16":  # numpy cannot lend out the buffer of a type that it does not know
+                if tensor.datatype == "BF16":  # numpy has no buffer format for this type
                     arrays = [array.view(np.uint16) for array in arrays]
             parts += arrays
             size = _padded(parts, size + used)
@@ -51,20 +55,20 @@ def pack(rows: Sequence[Row], wants: Sequence[Wants], written: Written) -> tuple
     return words, parts, size
 
 
-def _pass_on(
+def _pack_block_rows(
     rows: Sequence[Row],
-    wants: Sequence[Wants],
+    requested: Sequence[RequestedOutputs],
     start: int,
     words: list[int],
     parts: list[Any],
     size: int,
-    written: Written,
+    signatures: SignatureWriter,
 ) -> tuple[int, int]:
-    """Add a group of rows that lie in blocks; return where it ends, and the size with it."""
-    stop, columns = neighbours(rows, wants, start)
+    """Add a group of rows that lie in blocks; return its end and the new size."""
+    stop, columns = row_group(rows, requested, start)
     first: Any = rows[start]
     words[0] += 1
-    words += (written.number(first.block.signature.columns, wants[start]), stop - start)
+    words += (signatures.number(first.block.signature.columns, requested[start]), stop - start)
     for arrays in columns:
         parts += arrays
         size = _padded(parts, size + sum([array.size for array in arrays]))
@@ -79,17 +83,17 @@ def _padded(parts: list[Any], size: int) -> int:
     return size
 
 
-def _alike(one: Row, other: Row) -> bool:
-    if isinstance(other, Placed) or len(one) != len(other):
+def _has_same_layout(one: Row, other: Row) -> bool:
+    if isinstance(other, BlockView) or len(one) != len(other):
         return False
-    for a, b in zip(one, other):  # noqa: SIM110  once per row: a generator costs as much as the comparison
+    for a, b in zip(one, other):  # noqa: SIM110  a generator doubles the cost per row
         if a.shape != b.shape or a.name != b.name or a.datatype != b.datatype:
             return False
     return True
 
 
 def copy_into(target: np.ndarray, parts: Sequence[Any]) -> None:
-    """Write the buffers one behind the other: the one copy on the way to the other process."""
+    """Write the buffers consecutively: the only copy on the way to the other process."""
     at = 0
     for part in parts:
         size = len(part) if isinstance(part, bytes) else part.nbytes
@@ -102,50 +106,51 @@ def unpack(
     words: Sequence[int],
     at: int,
     payload: np.ndarray,
-    known: Known,
+    signatures: SignatureReader,
     make: Callable[..., Any],
-    place: Callable[[Block, int], Any] | None = None,
-) -> tuple[list[Row], list[Wants]]:
-    """Return the rows that `words` from index `at` on describe, as views on `payload`; `make(name, datatype, shape, array)` makes a tensor.
+    make_row: Callable[[Block, int], Any] | None = None,
+) -> tuple[list[Row], list[RequestedOutputs]]:
+    """Return the rows described by `words` from index `at` on, as views of `payload`.
 
-    Rows that can stay in their block are left there where `place(block, index)` says what then stands for one.
-    Raises ProtocolError for what does not fit.
+    `make(name, datatype, shape, array)` creates a tensor. Rows of fixed size stay in their block if
+    `make_row(block, index)` is given, which returns the object that stands for such a row. Raises
+    `ProtocolError` for words that do not match the payload.
     """
     rows: list[Row] = []
-    wants: list[Wants] = []
+    requested: list[RequestedOutputs] = []
     offset = 0
     try:
         groups, at = words[at], at + 1
         for _ in range(groups):
-            signature, count = known.get(words[at]), words[at + 1]
+            signature, count = signatures.get(words[at]), words[at + 1]
             at += 2
             _limit(len(rows) + count)
-            wants += [signature.wants] * count
-            if place is not None and signature.sized:
+            requested += [signature.requested] * count
+            if make_row is not None and signature.sized:
                 block = Block(signature, count, payload, offset, make)
                 offset = block.end
-                rows += [place(block, index) for index in range(count)]
+                rows += [make_row(block, index) for index in range(count)]
                 continue
             columns = []
             for column in signature.columns:
                 sizes: Sequence[int] = ()
                 if column.nbytes is None:
                     sizes, at = words[at : at + count], at + count
-                arrays, offset = _cut(payload, offset, column, count, sizes)
+                arrays, offset = _read_column(payload, offset, column, count, sizes)
                 name, datatype, shape = column.name, column.datatype, column.shape
                 columns.append([make(name, datatype, shape, array) for array in arrays])
             rows += zip(*columns) if columns else [()] * count
     except (IndexError, ValueError) as error:
-        raise ProtocolError(f"the tensors of a frame do not fit: {error}") from error
-    return rows, wants
+        raise ProtocolError(f"invalid tensors in a frame: {error}") from error
+    return rows, requested
 
 
 def _limit(count: int) -> None:
-    if count > _MOST_ROWS:
+    if count > _MAX_ROWS:
         raise ValueError(f"{count} rows")
 
 
-def _cut(
+def _read_column(
     payload: np.ndarray, offset: int, column: Column, count: int, sizes: Sequence[int]
 ) -> tuple[list[np.ndarray], int]:
     if column.dtype is None or column.nbytes is None:

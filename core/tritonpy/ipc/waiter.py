@@ -1,4 +1,4 @@
-"""What a thread sleeps on until another has something for it."""
+"""An object on which a thread sleeps until another thread wakes it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from threading import Lock
 
 
 class Waiter:
-    """One thread's bed: a wake-up that comes before the sleep is not lost, and several count as one."""
+    """A wake-up for one thread; an early wake-up is kept, and several count as one."""
 
-    __slots__ = ("_asleep",)
+    __slots__ = ("_lock",)
 
     def __init__(self) -> None:
-        self._asleep = Lock()
-        self._asleep.acquire()
+        self._lock = Lock()
+        self._lock.acquire()
 
     def sleep(self, timeout_s: float = -1) -> None:
-        """Wait to be woken, or for `timeout_s` seconds; -1: for ever."""
-        self._asleep.acquire(timeout=timeout_s)
+        """Sleep until woken, or for `timeout_s` seconds (-1: no limit)."""
+        self._lock.acquire(timeout=timeout_s)
 
     def wake(self) -> None:
-        """Takes no lock: a destructor may call it, from any thread."""
-        with suppress(RuntimeError):  # it is awake
-            self._asleep.release()
+        """Wake the thread. Takes no lock: a destructor may call it, from any thread."""
+        with suppress(RuntimeError):  # it is already awake
+            self._lock.release()

@@ -1,4 +1,4 @@
-"""How much of a request's stream a worker may send before the server says that there is room for more."""
+"""Flow control of a worker's responses: how many it may send before the server grants more."""
 
 from __future__ import annotations
 
@@ -8,59 +8,60 @@ from threading import Lock
 
 from .channel import Channel
 from .frame import Frame
-from .questions import Questions
+from .rpc_client import RpcClient
 from .waiter import Waiter
 
-# The server asks nothing and counts nothing of a stream that stays below half of these.
-MAX_ANSWERS = 128
+# A stream that stays below half of these limits needs no flow-control messages.
+MAX_RESPONSES = 128
 MAX_BYTES = 1 << 20
-NOBODY = -1  # in place of a request
+NO_REQUEST = -1  # in place of the number of a request
 
 
 class _Window:
-    """What was sent since the server last said that there is room; `asked` is how much of it the next such word covers."""
+    """Responses sent since the last grant; `requested` is what the next grant covers."""
 
-    __slots__ = ("answers", "asked", "nbytes", "waiting")
+    __slots__ = ("nbytes", "requested", "responses", "waiting")
 
     def __init__(self) -> None:
-        self.answers = self.nbytes = 0
-        self.asked: tuple[int, int] | None = None
+        self.responses = self.nbytes = 0
+        self.requested: tuple[int, int] | None = None
         self.waiting: list[Callable[[], None]] = []
 
     @property
     def full(self) -> bool:
-        return self.answers >= MAX_ANSWERS or self.nbytes >= MAX_BYTES
+        return self.responses >= MAX_RESPONSES or self.nbytes >= MAX_BYTES
 
     @property
     def half_full(self) -> bool:
-        return 2 * self.answers >= MAX_ANSWERS or 2 * self.nbytes >= MAX_BYTES
+        return 2 * self.responses >= MAX_RESPONSES or 2 * self.nbytes >= MAX_BYTES
 
 
-class _Sleeper:
-    """A thread that waits for its call."""
+class _BlockedThread:
+    """A thread that waits until it may send."""
 
     def __init__(self) -> None:
         self.waiter = Waiter()
-        self._called = False
+        self._resumed = False
 
-    def go_on(self) -> None:
-        self._called = True
+    def resume(self) -> None:
+        self._resumed = True
         self.waiter.wake()
 
-    def is_called(self) -> bool:
-        return self._called
+    def is_resumed(self) -> bool:
+        return self._resumed
 
 
 class Windows:
-    """The windows of the requests that have answers which were not final; any thread may use them.
+    """The windows of requests that stream responses; any thread may use them.
 
-    Half of a window is the question on its way: the server's reply to "room" comes when the consumer has room, when it has gone or
-    when the request was cancelled, so that a stream that is fetched as fast as it is made never waits.
+    A worker requests more credit when half of a window is used. The server grants it when the
+    consumer has capacity, has gone, or has cancelled the request. A stream that is consumed as fast
+    as it is produced therefore never waits.
     """
 
-    def __init__(self, channel: Channel, questions: Questions) -> None:
+    def __init__(self, channel: Channel, rpc_client: RpcClient) -> None:
         self._channel = channel
-        self._questions = questions
+        self._rpc_client = rpc_client
         self._lock = Lock()
         self._windows: dict[int, _Window] = {}
 
@@ -71,86 +72,94 @@ class Windows:
         return request in self._windows
 
     def begin(self, request: int) -> None:
-        """Take note that answers of a request are about to be sent."""
+        """Open a window for `request`, whose responses are about to be sent."""
         if request not in self._windows:
             self._windows[request] = _Window()
 
     def end(self, request: int) -> None:
-        """Forget a request; whoever waits for it goes on."""
+        """Remove the window of `request` and resume its waiting threads."""
         window = self._windows.pop(request, None)
         if window is not None and window.waiting:
-            self._call(window)
-            # One of them may be who reads the socket, and looks up only when something comes: the server answers this at once.
-            self._questions.ask_later("room", {"request": NOBODY}, _look_up)
+            self._resume_waiting(window)
+            # A resumed thread may be the one that reads the socket, and it checks only when a frame
+            # arrives. The server responds to this query immediately.
+            self._rpc_client.start_call("credit", {"request": NO_REQUEST}, _ignore)
 
     def full(self, request: int) -> bool:
-        """Say whether to wait before the next answer."""
+        """Return whether to wait before the next response."""
         window = self._windows.get(request)
         return window is not None and window.full
 
     def sent(self, request: int, nbytes: int) -> None:
-        """Take note of an answer of that size which is on its way. Raises ChannelClosed."""
+        """Record a response of `nbytes` that is being sent. Raises `ChannelClosed`."""
         window = self._windows.get(request)
         if window is None:
             return
         with self._lock:
-            window.answers += 1
+            window.responses += 1
             window.nbytes += nbytes
-            asks = window.half_full and self._asks(window)
-        if asks:
-            self._ask(request, window)
+            sends = window.half_full and self._start_request(window)
+        if sends:
+            self._request_credit(request, window)
 
     def when_ready(self, request: int, callback: Callable[[], None]) -> None:
-        """Call `callback` once: now where there is room, else from the thread that reads the server's word. Raises ChannelClosed."""
+        """Call `callback` once, as soon as a response may be sent.
+
+        It is called immediately or from the thread that reads the grant. Raises `ChannelClosed`.
+        """
         window = self._windows.get(request)
         if window is None:
             callback()
             return
         with self._lock:
             waits = window.full
-            asks = waits and self._asks(window)
+            sends = waits and self._start_request(window)
             if waits:
                 window.waiting.append(callback)
-        if asks:
-            self._ask(request, window)
+        if sends:
+            self._request_credit(request, window)
         if not waits:
             callback()
-        elif request not in self._windows:  # it ended meanwhile, perhaps before it knew of this one
-            self._call(window)
+        elif request not in self._windows:
+            # It ended in the meantime, perhaps before the callback was added.
+            self._resume_waiting(window)
 
     def wait(self, request: int) -> bool:
-        """Wait for room, reading for all where nobody does; return False if the request ended meanwhile. Raises ChannelClosed."""
+        """Wait until a response may be sent; return False if the request has ended.
+
+        Reads for all threads if no other thread does. Raises `ChannelClosed`.
+        """
         while self.full(request):
-            sleeper = _Sleeper()
-            self.when_ready(request, sleeper.go_on)
-            self._channel.wait(sleeper.waiter, sleeper.is_called)
+            sleeper = _BlockedThread()
+            self.when_ready(request, sleeper.resume)
+            self._channel.wait(sleeper.waiter, sleeper.is_resumed)
         return request in self._windows
 
     @staticmethod
-    def _asks(window: _Window) -> bool:
-        """Say whether a question is due, and take note that it is asked; called with the lock."""
-        if window.asked is not None:
+    def _start_request(window: _Window) -> bool:
+        """Return whether to request credit, and record the request; called with the lock held."""
+        if window.requested is not None:
             return False
-        window.asked = window.answers, window.nbytes
+        window.requested = window.responses, window.nbytes
         return True
 
-    def _ask(self, request: int, window: _Window) -> None:
-        self._questions.ask_later("room", {"request": request}, partial(self._granted, window))
+    def _request_credit(self, request: int, window: _Window) -> None:
+        self._rpc_client.start_call("credit", {"request": request}, partial(self._add_credit, window))
 
-    def _granted(self, window: _Window, _reply: Frame) -> None:
+    def _add_credit(self, window: _Window, _reply: Frame) -> None:
         with self._lock:
-            answers, nbytes = window.asked or (0, 0)
-            window.answers -= answers
+            answers, nbytes = window.requested or (0, 0)
+            window.responses -= answers
             window.nbytes -= nbytes
-            window.asked = None
-        self._call(window)
+            window.requested = None
+        self._resume_waiting(window)
 
-    def _call(self, window: _Window) -> None:
+    def _resume_waiting(self, window: _Window) -> None:
         with self._lock:
             waiting, window.waiting = window.waiting, []
         for callback in waiting:
             callback()
 
 
-def _look_up(_reply: Frame) -> None:
-    """That it came is enough."""
+def _ignore(_reply: Frame) -> None:
+    """Do nothing: the arrival of the result suffices."""

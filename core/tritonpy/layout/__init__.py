@@ -1,4 +1,4 @@
-"""Batches whose tensors are not simply rows below rows."""
+"""Layouts of batches whose tensors are not simply stacked rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tensors that the server makes of a whole batch: what `batch_input` of a configuration asks for. Pure."""
+"""Tensors that describe a whole batch, for `batch_input` of a configuration. Pure functions."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ _Make = Callable[[Sequence[Shape], np.dtype[Any]], Array]
 
 
 class BatchInputRule:
-    """One `batch_input`: its tensors describe the shapes that the input `source` has in the requests of a batch.
+    """One `batch_input`: its tensors describe the shapes of the input `source` in a batch.
 
-    A shape counts with its batch dimension: a request of shape [2,3] has 6 elements and two items of shape [3].
+    A shape includes its batch dimension: a request of shape [2,3] has 6 elements and two items of
+    shape [3].
     """
 
     def __init__(self, config: BatchInput) -> None:
@@ -36,7 +37,10 @@ class BatchInputRule:
         self._make = _MAKERS[config.kind]
 
     def tensors(self, shapes: Sequence[Shape]) -> list[Tensor]:
-        """Return the tensors, one for each target name. Raises OverflowError for a count that its type cannot hold."""
+        """Return the tensors, one per target name.
+
+        Raises OverflowError if a count exceeds the range of the data type.
+        """
         array = self._make(shapes, self._dtype)
         return [Tensor(name, self._datatype, array.shape, array) for name in self._names]
 
@@ -49,15 +53,16 @@ def batch_input_rules(config: ModelConfig) -> tuple[BatchInputRule, ...]:
 def batch_inputs(
     rules: Sequence[BatchInputRule], inputs: Sequence[Mapping[str, Tensor] | None], like: Mapping[str, Tensor]
 ) -> list[Tensor]:
-    """Return the tensors of `rules` for a batch whose requests have `inputs`; None is a slot without data, one row of the shapes of `like`.
+    """Return the tensors of `rules` for a batch whose requests have `inputs`.
 
-    Raises Internal where the requests lack the input that a rule is about.
+    None is a slot without data, which counts as one row with the shapes of `like`. Raises Internal
+    if the requests lack the input that a rule describes.
     """
     made: list[Tensor] = []
     for rule in rules:
         source = rule.source
         if source not in like:
-            raise Internal(f"a batch input is about input '{source}', which the requests of the batch do not have")
+            raise Internal(f"a batch input describes input '{source}', which the requests of the batch do not have")
         hole = (1, *like[source].shape[1:])
         made += rule.tensors([hole if tensors is None else tensors[source].shape for tensors in inputs])
     return made
@@ -76,7 +81,7 @@ def _sums_from_zero(shapes: Sequence[Shape], dtype: np.dtype[Any]) -> Array:
 
 
 def _largest_as_shape(shapes: Sequence[Shape], dtype: np.dtype[Any]) -> Array:
-    return np.zeros(max(map(prod, shapes)), dtype)  # its size is all that it says
+    return np.zeros(max(map(prod, shapes)), dtype)  # only its size matters
 
 
 def _item_shapes(shapes: Sequence[Shape], dtype: np.dtype[Any]) -> Array:

@@ -1,4 +1,4 @@
-"""How the tensors of one model lie in a batch, where they are not simply rows below rows."""
+"""The layout of one model's tensors in a batch, if they are not simply stacked rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from tritonpy.layout.batch_inputs import BatchInputRule, batch_input_rules, batch_inputs
-from tritonpy.layout.batch_outputs import BatchOutputRule, batch_output_rules, scattered
-from tritonpy.layout.ragged import Allocate, flattened
+from tritonpy.layout.batch_outputs import BatchOutputRule, batch_output_rules, split_by_shape
+from tritonpy.layout.ragged import Allocate, flatten_ragged
 from tritonpy.types import InferRequest, Tensor
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ Slots = Sequence[InferRequest | None]
 
 @dataclass(frozen=True, slots=True)
 class BatchLayout:
-    """The tensors of a model that need more than to be stacked; `gather` and `scatter` ask it.
+    """The tensors of a model that need more than stacking, for `gather` and `scatter`.
 
-    `ragged` inputs are concatenated without their shapes. Shape tensors have no batch dimension and are the same in all requests of a batch: it
-    has one, and so do `shape_outputs`: where the model batches (`batched`), each request gets the values once for each of its rows.
+    `ragged` inputs are concatenated without their shapes. Shape tensors (`shape_inputs`,
+    `shape_outputs`) have no batch dimension: all requests of a batch share one. If the model
+    batches (`batched`), each request gets the values of `shape_outputs` once per row.
     """
 
     ragged: frozenset[str]
@@ -36,7 +37,7 @@ class BatchLayout:
 
     @classmethod
     def of(cls, config: ModelConfig) -> Self | None:
-        """Return the layout of a complete configuration; None where every tensor is plain."""
+        """Return the layout of a complete configuration; None if every tensor is plain."""
         layout = cls(
             frozenset([field.name for field in config.input if field.allow_ragged_batch]),
             frozenset([field.name for field in config.input if field.is_shape_tensor]),
@@ -48,28 +49,34 @@ class BatchLayout:
         special = (layout.ragged, layout.shape_inputs, layout.shape_outputs, layout.batch_inputs, layout.batch_outputs)
         return layout if any(special) else None
 
-    def placed(self, slots: Slots, like: Tensor, out: Allocate | None) -> Tensor | None:
-        """Return one input of a batch, `like` being that of its first request; None where it is to be stacked."""
+    def gather_input(self, slots: Slots, like: Tensor, out: Allocate | None) -> Tensor | None:
+        """Return one input of a batch, or None if it is stacked.
+
+        `like` is that of the first request.
+        """
         if like.name in self.ragged:
-            return flattened([None if slot is None else slot.inputs[like.name] for slot in slots], like, out)
+            return flatten_ragged([None if slot is None else slot.inputs[like.name] for slot in slots], like, out)
         return like if like.name in self.shape_inputs else None
 
-    def made(self, slots: Slots) -> list[Tensor]:
-        """Return the batch inputs. Raises Internal where the requests lack an input that one of them is about."""
+    def batch_input_tensors(self, slots: Slots) -> list[Tensor]:
+        """Return the batch inputs.
+
+        Raises Internal if the requests lack an input that one describes.
+        """
         if not self.batch_inputs:
             return []
         inputs = _inputs(slots)
         return batch_inputs(self.batch_inputs, inputs, next(tensors for tensors in inputs if tensors is not None))
 
-    def taken_apart(self, slots: Slots, outputs: Mapping[str, Tensor]) -> dict[str, list[Tensor]]:
-        """Return those of `outputs` that are not cut along the first dimension, as one tensor for each request.
+    def split_outputs(self, slots: Slots, outputs: Mapping[str, Tensor]) -> dict[str, list[Tensor]]:
+        """Return one tensor per request for outputs that are not cut along the first dimension.
 
-        Raises Internal where an output does not have what the requests of the batch expect.
+        Raises Internal if an output does not have the size that the requests of the batch expect.
         """
-        apart = scattered(self.batch_outputs, outputs, _inputs(slots)) if self.batch_outputs else {}
+        parts = split_by_shape(self.batch_outputs, outputs, _inputs(slots)) if self.batch_outputs else {}
         for name in self.shape_outputs & outputs.keys():
-            apart[name] = [self._repeated(outputs[name], slot.batch_size) for slot in slots if slot is not None]
-        return apart
+            parts[name] = [self._repeated(outputs[name], slot.batch_size) for slot in slots if slot is not None]
+        return parts
 
     def _repeated(self, values: Tensor, rows: int) -> Tensor:
         if not self.batched:

@@ -1,4 +1,4 @@
-"""Outputs that are cut by the shapes of an input: what `batch_output` of a configuration asks for. Pure."""
+"""Outputs that are cut by the shapes of an input, for `batch_output`. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ WILDCARD = -1
 
 
 class BatchOutputRule:
-    """The output `name`: each request gets its part of the elements, in the shape that `dims` say; those of any size have the size of the
-    same dimension of the input `source`."""
+    """The output `name`: each request gets its part of the elements, in the shape `dims`.
+
+    A variable dimension has the size of the same dimension of the input `source`.
+    """
 
     def __init__(self, name: str, source: str, dims: Shape) -> None:
         self.source = source
@@ -29,14 +31,16 @@ class BatchOutputRule:
     def cut(self, tensor: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
         """Return the parts of `tensor`, as views, for requests whose source inputs have `shapes`.
 
-        Raises Internal where it has fewer elements than they need, or where a source has too few dimensions.
+        Raises Internal if it has too few elements, or if a source has too few dimensions.
         """
-        wanted = [self._shape(shape) for shape in shapes]
-        ends = list(accumulate(map(prod, wanted), initial=0))
+        part_shapes = [self._shape(shape) for shape in shapes]
+        ends = list(accumulate(map(prod, part_shapes), initial=0))
         found = prod(tensor.shape)
         if found < ends[-1]:
             raise Internal(f"output '{self._name}' has {found} elements, the requests of its batch expect {ends[-1]}")
-        return [_part(tensor, start, stop, shape) for start, stop, shape in zip(ends, ends[1:], wanted, strict=False)]
+        return [
+            _part(tensor, start, stop, shape) for start, stop, shape in zip(ends, ends[1:], part_shapes, strict=False)
+        ]
 
     def _shape(self, source: Shape) -> Shape:
         if len(source) < len(self._dims) and WILDCARD in self._dims[len(source) :]:
@@ -59,12 +63,13 @@ def batch_output_rules(config: ModelConfig) -> dict[str, BatchOutputRule]:
     }
 
 
-def scattered(
+def split_by_shape(
     rules: Mapping[str, BatchOutputRule], outputs: Mapping[str, Tensor], inputs: Sequence[Mapping[str, Tensor] | None]
 ) -> dict[str, list[Tensor]]:
-    """Return the parts of those of `outputs` that have a rule, one for each request; `inputs` are those of the slots, None where one has no data.
+    """Return one tensor per request for each of `outputs` that has a rule.
 
-    Raises Internal, see `BatchOutputRule.cut`, also where the requests lack the source.
+    `inputs` are those of the slots, None for a slot without data. Raises Internal as
+    `BatchOutputRule.cut` does, and if the requests lack the source.
     """
     like = next(tensors for tensors in inputs if tensors is not None)
     parts: dict[str, list[Tensor]] = {}

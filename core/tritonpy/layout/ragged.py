@@ -1,4 +1,7 @@
-"""Inputs of different shapes as one array without rows: what `allow_ragged_batch` of a configuration asks for. Pure."""
+"""Ragged inputs: one flat array for inputs of different shapes (`allow_ragged_batch`).
+
+Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ Array = npt.NDArray[Any]
 Allocate = Callable[[str, str, tuple[int, ...]], Array]
 
 
-def flattened(tensors: Sequence[Tensor | None], like: Tensor, out: Allocate | None = None) -> Tensor:
-    """Return the elements of `tensors`, one behind the other, as one tensor of shape [elements] with name and type of `like`.
+def flatten_ragged(tensors: Sequence[Tensor | None], like: Tensor, out: Allocate | None = None) -> Tensor:
+    """Return the elements of all `tensors` as one tensor of shape [elements].
 
-    None is a slot without data: one row of zeros (empty strings for BYTES) of the shape of `like`. A single tensor is not copied. `out` is that
-    of `gather`.
+    It has the name and type of `like`. None is a slot without data: one row of zeros (empty strings
+    for BYTES) with the shape of `like`. A single tensor is not copied. `out` is that of `gather`.
     """
     parts = [_hole(like) if tensor is None else _elements(tensor) for tensor in tensors]
     if like.datatype == "BYTES":

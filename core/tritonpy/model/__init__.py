@@ -1,1 +1,1 @@
-"""One loaded version of a model: what it takes, runs and answers."""
+"""One loaded version of a model: request checks, scheduling, responses and statistics."""

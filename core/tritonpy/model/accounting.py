@@ -1,4 +1,7 @@
-"""What the executions and the answers of one version come to: its counters, and who learns from them. All of it is called under the model's lock."""
+"""Counters of one model version, updated by its executions and responses.
+
+Every method is called under the model's lock.
+"""
 
 from __future__ import annotations
 
@@ -8,71 +11,77 @@ from tritonpy.api.backend import ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.engine import ModelStatistics
 from tritonpy.config.server.latency_settings import LatencySettings
-from tritonpy.model.bystanders import teach
-from tritonpy.model.caching import ModelCache
-from tritonpy.model.ordering import Answer
+from tritonpy.model.delivery import RequestResponse
+from tritonpy.model.model_cache import ModelResponseCache
+from tritonpy.model.notifications import notify_policies
 from tritonpy.runners.dispatcher import Dispatcher
-from tritonpy.statistics import AnswerStatistics, Counters, Succeeded
+from tritonpy.statistics import Counters, PerResponseStatistics, SucceededRequests
 from tritonpy.types import Batch, InferRequest, InferResponse
 
 
 class Accounting:
-    """Counts each request once, when its final answer leaves, and each execution with the first answer that it gave."""
+    """Counts each request with its final response, and each execution with its first response."""
 
     def __init__(self, context: ModelContext, latencies: LatencySettings, dispatcher: Dispatcher) -> None:
         self._name, self._version = context.name, context.version
         self.counters = Counters()
-        self.answers = AnswerStatistics(context.config, latencies)
-        self.each_answer = self.answers.counters
+        self.response_statistics = PerResponseStatistics(context.config, latencies)
+        self.response_counters = self.response_statistics.counters
         self._dispatcher = dispatcher
-        self._learners: list[BatchPolicy] = []
+        self._learning_policies: list[BatchPolicy] = []
 
-    def teach(self, policy: BatchPolicy) -> None:
-        """Tell `policy` from now on what each batch cost, if it wants to know."""
+    def add_policy(self, policy: BatchPolicy) -> None:
+        """Report the cost of each batch to `policy` from now on, if it overrides `executed`."""
         if type(policy).executed is not BatchPolicy.executed:
-            self._learners.append(policy)
+            self._learning_policies.append(policy)
 
-    def use_cache(self, cache: ModelCache) -> None:
-        """Show `cache` each answer, and count what it gives."""
-        self.answers.use_cache()
-        self.each_answer = (*self.each_answer, cache)
+    def use_cache(self, cache: ModelResponseCache) -> None:
+        """Pass each response to `cache`, and count responses that come from it."""
+        self.response_statistics.use_cache()
+        self.response_counters = (*self.response_counters, cache)
 
     def statistics(self) -> ModelStatistics:
-        """Return everything counted, as of one moment."""
-        return self.counters.snapshot(self._name, self._version, self.answers.responses())
+        """Return a consistent snapshot of all counters."""
+        return self.counters.snapshot(self._name, self._version, self.response_statistics.responses())
 
-    def executed(self, batch: Batch, now_ns: int) -> None:
+    def record_execution(self, batch: Batch, now_ns: int) -> None:
         """Count one execution."""
         self.counters.executed(batch, now_ns)
-        if self.each_answer:
-            self.answers.executed(batch)
-        if self._learners:
-            teach(self._learners, batch, now_ns)
+        if self.response_counters:
+            self.response_statistics.executed(batch)
+        if self._learning_policies:
+            notify_policies(self._learning_policies, batch, now_ns)
 
-    def name(self, request: InferRequest, response: InferResponse) -> None:
-        """Say in `response` what answered which request."""
+    def set_identity(self, request: InferRequest, response: InferResponse) -> None:
+        """Set model name, model version and request id in `response`."""
         response.model_name, response.model_version, response.id = self._name, self._version, request.id
 
-    def answered(
-        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], handed_ns: int, now_ns: int
-    ) -> tuple[list[Answer], int]:
-        """Return the answers that have to be sent, and how many of them are the last one of their request. What comes after that is dropped and counted."""
-        done = self._whole_batch(requests, responses, now_ns)
-        if done is not None and done.batch is not None:
-            self._batch_answered(done.batch, done)
-            return list(zip(requests, responses, strict=True)), done.count
-        return self._one_by_one(requests, responses, handed_ns, now_ns)
+    def record_responses(
+        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], response_ns: int, now_ns: int
+    ) -> tuple[list[RequestResponse], int]:
+        """Return the (request, response) pairs to send, and how many of them are final.
 
-    def _whole_batch(
+        Responses after a final one are dropped and counted.
+        """
+        done = self._count_whole_batch(requests, responses, now_ns)
+        if done is not None and done.batch is not None:
+            self._record_whole_batch(done.batch, done)
+            return list(zip(requests, responses, strict=True)), done.count
+        return self._record_each(requests, responses, response_ns, now_ns)
+
+    def _count_whole_batch(
         self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], now_ns: int
-    ) -> Succeeded | None:
-        """Return what a batch comes to that leaves as it was run, each request with its only answer: it is counted at a fraction of the cost."""
+    ) -> SucceededRequests | None:
+        """Return the totals of a batch in which each request gets its only response.
+
+        None if the responses must be counted one by one, which costs several times as much.
+        """
         batch = requests[0].batch if requests else None
-        if batch is None or requests is not batch.requests or batch.counted or self.each_answer:
+        if batch is None or requests is not batch.requests or batch.counted or self.response_counters:
             return None
         rows = received_ns = queued_ns = 0
         for request, response in zip(requests, responses, strict=True):
-            if request.answered or request.batch is not batch or request.work is not None:
+            if request.finished or request.batch is not batch or request.compute_times is not None:
                 return None
             if response.error is not None or not response.final or response.model_version < 0:
                 return None
@@ -80,54 +89,56 @@ class Accounting:
             received_ns += request.received_ns
             queued_ns += request.queued_ns
         count = len(requests)
-        return Succeeded(batch, now_ns, count, rows, count * now_ns - received_ns, count * batch.start_ns - queued_ns)
+        return SucceededRequests(
+            batch, now_ns, count, rows, count * now_ns - received_ns, count * batch.start_ns - queued_ns
+        )
 
-    def _batch_answered(self, batch: Batch, done: Succeeded) -> None:
-        self.executed(batch, done.end_ns)
+    def _record_whole_batch(self, batch: Batch, done: SucceededRequests) -> None:
+        self.record_execution(batch, done.end_ns)
         self.counters.succeeded(done)
         for request in batch.requests:
-            request.answered = True
-        self._dispatcher.all_left(batch)
+            request.finished = True
+        self._dispatcher.release_all(batch)
 
-    def _one_by_one(
-        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], handed_ns: int, now_ns: int
-    ) -> tuple[list[Answer], int]:
-        counters, answers, last, done = self.counters, list[Answer](), 0, Succeeded(None, now_ns)
+    def _record_each(
+        self, requests: Sequence[InferRequest], responses: Sequence[InferResponse], response_ns: int, now_ns: int
+    ) -> tuple[list[RequestResponse], int]:
+        counters, pairs, last, done = self.counters, list[RequestResponse](), 0, SucceededRequests(None, now_ns)
         for request, response in zip(requests, responses, strict=True):
-            if request.answered:
-                counters.late_answers += 1
+            if request.finished:
+                counters.late_responses += 1
                 continue
-            answers.append((request, response))
+            pairs.append((request, response))
             if response.model_version < 0:
-                self.name(request, response)
+                self.set_identity(request, response)
             batch = request.batch
             if batch is not None and not batch.counted:
-                self.executed(batch, now_ns)
-            for counter in self.each_answer:
-                counter.answered(request, response, handed_ns, now_ns)
+                self.record_execution(batch, now_ns)
+            for counter in self.response_counters:
+                counter.responded(request, response, response_ns, now_ns)
             if not response.final:
                 continue
-            request.answered = True
+            request.finished = True
             last += 1
             if response.error is None:
                 if done.batch is not batch:
-                    if done.count:  # workers answer several executions at once
+                    if done.count:  # a worker may respond to several executions at once
                         counters.succeeded(done)
-                    done = Succeeded(batch, now_ns)
-                self._succeeded(request, done)
+                    done = SucceededRequests(batch, now_ns)
+                self._add_success(request, done)
             else:
                 counters.failed(response.error.reason, now_ns - request.received_ns)
-            self._dispatcher.left(request, reschedule=False)
+            self._dispatcher.release(request, reschedule=False)
         if done.count:
             counters.succeeded(done)
-        return answers, last
+        return pairs, last
 
-    def _succeeded(self, request: InferRequest, done: Succeeded) -> None:
+    def _add_success(self, request: InferRequest, done: SucceededRequests) -> None:
         batch = done.batch
         done.count += 1
         done.rows += request.batch_size
         done.total_ns += done.end_ns - request.received_ns
-        if request.work is not None:
-            self.counters.worked(request.work, batch, request.batch_size, done.end_ns)
-        begun = batch or request.work
-        done.queue_ns += (begun.start_ns if begun is not None else done.end_ns) - request.queued_ns
+        if request.compute_times is not None:
+            self.counters.add_compute_times(request.compute_times, batch, request.batch_size, done.end_ns)
+        started = batch or request.compute_times
+        done.queue_ns += (started.start_ns if started is not None else done.end_ns) - request.queued_ns

@@ -1,4 +1,4 @@
-"""What a backend raised, as clients hear of it."""
+"""Conversion of a backend's exceptions into client errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from tritonpy.errors import FailureReason, Internal, TritonError, exception_text
 
 
 def backend_error(error: BaseException) -> TritonError:
-    """Return what a backend raised as an error for the client, with its own text and code, or with the type of what is no TritonError."""
+    """Return the client error for an exception of a backend.
+
+    A `TritonError` keeps its text and code. Any other exception becomes `Internal` with the name of
+    its type.
+    """
     if isinstance(error, TritonError):
         reason = error.reason if error.reason is FailureReason.CANCELED else FailureReason.BACKEND
         return type(error)(error.message, reason)

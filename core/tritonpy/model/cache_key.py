@@ -1,4 +1,4 @@
-"""What makes two requests the same question, as one digest."""
+"""Cache keys: digests that are equal for equivalent requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def cacheable_size(request: InferRequest) -> int | None:
-    """Return how many bytes of input there are to digest; None where the answer depends on more, or the data is not in host memory."""
+    """Return the total size of the inputs in bytes, or None if the request cannot be cached.
+
+    Requests of sequences and inputs outside host memory are not cacheable.
+    """
     if request.sequence is not None:
         return None
     size = 0
@@ -25,36 +28,43 @@ def cacheable_size(request: InferRequest) -> int | None:
     return size
 
 
-class KeyMaker:
-    """Makes the keys of one model version, which `identity` tells from all others; `outputs` are the names of all that it has.
+class CacheKeyBuilder:
+    """Builds the cache keys of one model version.
 
-    SHA-256, because an answer must never be another client's, not even by intent; of those that Python brings it is the fastest where the processor knows
-    it. Lengths go before contents, so that no two questions are spelled alike. Who names every output asks the same as who names none, since the
-    steps of ensembles and many clients name them.
+    `identity` distinguishes the version from all others. `outputs` are the names of all its
+    outputs.
+
+    Keys are SHA-256 digests, because a collision must not be possible even on purpose. SHA-256 is
+    also the fastest such hash in Python's standard library on processors with SHA instructions.
+    Lengths are hashed before contents, so different requests never hash the same bytes. A request
+    that names every output has the same key as one that names none, as ensemble steps and many
+    clients name all outputs.
     """
 
     def __init__(self, identity: bytes, outputs: Sequence[str] = ()) -> None:
         self._start = hashlib.sha256(identity)
-        self._everything = [(name, 0) for name in outputs]
+        self._all_outputs = [(name, 0) for name in outputs]
 
     def key(self, request: InferRequest, inputs: Mapping[str, Tensor]) -> bytes:
-        """Return the key of `request` with `inputs`; takes time in proportion to their size, and lets other threads run meanwhile.
+        """Return the 32-byte key of `request` with `inputs`.
 
-        Raises what the encoder does (OverflowError, UnicodeEncodeError) for parameters that no protocol carries.
+        Takes time in proportion to the size of the inputs, and releases the GIL meanwhile. Raises
+        `OverflowError` or `UnicodeEncodeError` for parameters that the encoder rejects.
         """
         tensors = [inputs[name] for name in sorted(inputs)]
-        asked = None
+        outputs = None
         if request.outputs is not None:
-            asked = [(spec.name, spec.classification) for spec in request.outputs.values()]
-            if asked == self._everything:
-                asked = None
-        question = (
+            outputs = [(spec.name, spec.classification) for spec in request.outputs.values()]
+            if outputs == self._all_outputs:
+                outputs = None
+        header = (
             [(tensor.name, tensor.datatype, tensor.shape, tensor.data.nbytes) for tensor in tensors],
-            asked,
+            outputs,
             sorted(request.parameters.items()),
         )
         digest = self._start.copy()
-        digest.update(_encode(question))
+        digest.update(_encode(header))
         for tensor in tensors:
-            digest.update(tensor.data.reshape(-1).view(np.uint8))  # not every datatype is one that buffers know
+            # The buffer protocol does not know every datatype.
+            digest.update(tensor.data.reshape(-1).view(np.uint8))
         return digest.digest()

@@ -1,4 +1,4 @@
-"""The threads that wait for a cache, so that nobody else has to."""
+"""Threads for calls to a response cache."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ Task = Callable[[], None]
 
 
 class CacheThreads:
-    """Runs tasks, which must not raise, in the order in which they came. The threads start with the first task.
+    """Runs tasks, which must not raise, in the order of their arrival.
 
-    They are daemons: one that a network holds up does not hold up the end of the process.
+    The threads start with the first task. They are daemon threads, so a blocked network call does
+    not delay the end of the process.
     """
 
     def __init__(self, count: int) -> None:
@@ -23,7 +24,7 @@ class CacheThreads:
         self._closed = False
 
     def run(self, task: Task) -> bool:
-        """Run `task` on one of the threads; False when they are closed and it will not be run."""
+        """Run `task` on one of the threads; False if they are closed and the task does not run."""
         if len(self._threads) < self._count or self._closed:
             with self._lock:
                 if self._closed:
@@ -36,18 +37,18 @@ class CacheThreads:
         return True
 
     def close(self) -> None:
-        """End the threads when they have done what they were given."""
+        """End the threads after the tasks that are already queued."""
         with self._lock:
             self._closed = True
             for _ in self._threads:
                 self._tasks.put(None)
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the threads to end, for that long each at most."""
+        """Wait up to `timeout_s` for each thread to end."""
         for thread in self._threads:
             thread.join(timeout_s)
 
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
             task()
-            del task  # while the thread waits for the next one it must not keep the last one's tensors
+            del task  # a waiting thread must not keep the tensors of its last task alive

@@ -1,4 +1,4 @@
-"""An answer as the tensors that a cache keeps."""
+"""Conversion between responses and the tensors that a cache stores."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from tritonpy.types import InferResponse, Tensor
 
-_PARAMETERS = ""  # the name of the tensor that carries an answer's parameters: no output has it
+_PARAMETERS = ""  # name of the tensor that carries the parameters; no output has an empty name
 
 
 def to_tensors(response: InferResponse) -> Sequence[Tensor] | None:
-    """Return what to keep of an answer; None where some output is not in host memory."""
+    """Return the tensors to store for a response, or None if an output is not in host memory."""
     outputs = response.outputs
     if not all([type(tensor.data) is np.ndarray for tensor in outputs]):
         return None
@@ -23,9 +23,9 @@ def to_tensors(response: InferResponse) -> Sequence[Tensor] | None:
     return [*outputs, Tensor(_PARAMETERS, "UINT8", data.shape, data)]
 
 
-def from_tensors(kept: Sequence[Tensor]) -> InferResponse:
-    """Return the answer that was kept. Raises msgspec.DecodeError for parameters that are broken."""
-    if not kept or kept[-1].name != _PARAMETERS:
-        return InferResponse(kept)
-    parameters = msgspec.json.decode(kept[-1].data.tobytes(), type=dict[str, str | int | bool | float])
-    return InferResponse(kept[:-1], parameters=parameters)
+def from_tensors(stored: Sequence[Tensor]) -> InferResponse:
+    """Return the response stored as `stored`. Raises `msgspec.DecodeError` for invalid parameters."""
+    if not stored or stored[-1].name != _PARAMETERS:
+        return InferResponse(stored)
+    parameters = msgspec.json.decode(stored[-1].data.tobytes(), type=dict[str, str | int | bool | float])
+    return InferResponse(stored[:-1], parameters=parameters)

@@ -1,4 +1,4 @@
-"""The classification extension: the best classes of an output instead of its data. Pure functions."""
+"""The classification extension: the top classes of an output instead of its data."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ _TYPES = frozenset(
 
 
 def classify(tensor: Tensor, count: int, labels: Sequence[str], batched: bool) -> Tensor:
-    """Return a BYTES tensor of shape [batch, k] (or [k]) with "value:index[:label]" (an empty label is none), best first, k = min(count, classes).
+    """Return the top `count` classes of each row as a BYTES tensor, best first.
 
-    Raises InvalidArgument for a type that has no order on the wire, and above 1,000,000 elements.
+    Elements are "value:index:label", or "value:index" if the label is missing or empty. The shape
+    is [batch, k], or [k] without a batch dimension, with k = min(count, classes). Raises
+    `InvalidArgument` for datatypes that the extension does not support, and above 1,000,000
+    elements per row.
     """
     if tensor.datatype not in _TYPES:
         raise InvalidArgument(f"class result not available for output due to unsupported type '{tensor.datatype}'")
@@ -35,13 +38,13 @@ def classify(tensor: Tensor, count: int, labels: Sequence[str], batched: bool) -
 
 
 def _best(row: npt.NDArray[Any], count: int, labels: Sequence[str]) -> list[str]:
-    # Among equal values the lower index comes first, so that answers do not change from run to run.
+    # Equal values are ordered by index, so that results are reproducible.
     order = np.lexsort((np.arange(row.size), _descending(row)))[:count]
     return [_text(row[index], int(index), labels) for index in order]
 
 
 def _descending(row: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # ~x falls as x rises, and unlike -x it does not overflow at the ends
+    # ~x reverses the order of integers and, unlike -x, never overflows
     falling: npt.NDArray[Any] = np.negative(row) if row.dtype.kind == "f" else np.invert(row)
     return falling
 

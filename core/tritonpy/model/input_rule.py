@@ -1,4 +1,4 @@
-"""What one input of a model must be like."""
+"""The check of one input: datatype, shape and size."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tritonpy.config.dims import MAX_SIZE, WILDCARD, dims_text
-from tritonpy.ipc.string_walk import Refusal
-from tritonpy.model.string_walk import string_refusal, strings_fit
+from tritonpy.ipc.string_check import InputError
+from tritonpy.model.string_check import find_string_error, has_matching_strings
 from tritonpy.types import CPU, DATATYPE_OF_NUMBER, Tensor
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInput
 
-# A walk over a BYTES buffer of this size costs a few hundred us at most; larger ones are left to the instance's thread.
-WALKED_AT_ONCE = 64 * 1024
+# Checking a BYTES buffer of this size takes a few hundred us at most. The thread of the
+# instance checks larger ones.
+MAX_INLINE_STRING_BYTES = 64 * 1024
 
 _BATCH_NOTE = (
     "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each "
@@ -26,7 +27,10 @@ _BATCH_NOTE = (
 
 
 class InputRule:
-    """One input as configured. `batched` says that a batch dimension stands before `dims`; a shape tensor never has one."""
+    """One configured input.
+
+    `batched` says that a batch dimension precedes `dims`. Shape tensors never have one.
+    """
 
     def __init__(self, config: ModelInput, batched: bool, model_name: str) -> None:
         kind = DATATYPE_OF_NUMBER[config.data_type]
@@ -36,50 +40,54 @@ class InputRule:
         self.dims = tuple(config.dims)
         self.optional = config.optional
         self.batched = batched and not config.is_shape_tensor
-        # In Triton's words a shape tensor has one too.
+        # Triton's error text shows a batch dimension for shape tensors, too.
         self._expected, self._note = ((WILDCARD, *self.dims), _BATCH_NOTE) if batched else (self.dims, "")
         self.skip = 1 if self.batched else 0
-        self.sized = not config.is_non_linear_format_io  # False: only the backend knows how many bytes belong to it
+        # Only the backend knows the size of other formats.
+        self.sized = not config.is_non_linear_format_io
         self.itemsize = kind.itemsize
-        # Of one row, where every dimension is fixed; -1 equals no size, and leads to the slower `fits`.
+        # Size of one row if every dimension is fixed. -1 never matches and leads to the slower `fits`.
         self.row_bytes = -1 if WILDCARD in self.dims or not kind.itemsize else prod(self.dims) * kind.itemsize
         self._dtype = kind.dtype
         self._rank = len(self.dims) + self.skip
         self._fixed = [(index, dim) for index, dim in enumerate(self.dims, start=self.skip) if dim != WILDCARD]
 
     def fits(self, tensor: Tensor) -> bool:
-        """Say whether `tensor` has type, shape and size of this input; large BYTES buffers are not walked."""
+        """Return whether `tensor` has the datatype, shape and size of this input.
+
+        The elements of large BYTES tensors are not checked.
+        """
         shape, data = tensor.shape, tensor.data
         if tensor.datatype != self.datatype or len(shape) != self._rank:
             return False
         for index, dim in self._fixed:
             if shape[index] != dim:
                 return False
-        # An array of the right type and shape has the right size too: 2 us less than computing it.
+        # An array of the right dtype and shape has the right size. Skipping the computation saves 2 us.
         if type(data) is np.ndarray and data.dtype == self._dtype and data.shape == shape:
             return True
-        return self._size_refusal(tensor) is None
+        return self._size_error(tensor) is None
 
-    def left_unwalked(self, tensor: Tensor) -> bool:
-        """Say whether `tensor` holds more text than is walked while its sender waits."""
-        return self.datatype == "BYTES" and tensor.device == CPU and tensor.data.nbytes > WALKED_AT_ONCE
+    def needs_deferred_check(self, tensor: Tensor) -> bool:
+        """Return whether `tensor` is a BYTES tensor too large to be checked on the event loop."""
+        return self.datatype == "BYTES" and tensor.device == CPU and tensor.data.nbytes > MAX_INLINE_STRING_BYTES
 
-    def refusal(self, tensor: Tensor) -> Refusal | None:
+    def find_error(self, tensor: Tensor) -> InputError | None:
         """Return what is wrong with `tensor` in Triton's words, or None."""
         name, model = self.name, self.model_name
         if tensor.datatype != self.datatype:
-            return Refusal(
+            return InputError(
                 f"inference input '{name}' data-type is '{tensor.datatype}', but model '{model}' expects "
                 f"'{self.datatype}'"
             )
-        return self._shape_refusal(tensor) or self._size_refusal(tensor)
+        return self._shape_error(tensor) or self._size_error(tensor)
 
-    def _shape_refusal(self, tensor: Tensor) -> Refusal | None:
+    def _shape_error(self, tensor: Tensor) -> InputError | None:
         sizes = tensor.shape[self.skip :]
         fits = len(sizes) == len(self.dims)
         for size, dim in zip(sizes, self.dims, strict=False) if fits else ():
             if size == WILDCARD:
-                return Refusal(
+                return InputError(
                     f"All input dimensions should be specified for input '{self.name}' for model '{self.model_name}', "
                     f"got {dims_text(tensor.shape)}"
                 )
@@ -88,30 +96,30 @@ class InputRule:
                 break
         if fits:
             return None
-        return Refusal(
+        return InputError(
             f"unexpected shape for input '{self.name}' for model '{self.model_name}'. Expected {dims_text(self._expected)}, got "
             f"{dims_text(tensor.shape)}. {self._note}"
         )
 
-    def _size_refusal(self, tensor: Tensor) -> Refusal | None:
+    def _size_error(self, tensor: Tensor) -> InputError | None:
         shape, name = tensor.shape, self.name
         if not self.sized:
             return None
         if min(shape) < 0:
             where = dims_text(shape) if self.itemsize else f"in shape {dims_text(shape)}"
-            return Refusal(f"tensor '{name}' contains an invalid dimension {where}", with_id=False)
+            return InputError(f"tensor '{name}' contains an invalid dimension {where}", with_id=False)
         expected = prod(shape) * (self.itemsize or 1)
         if expected > MAX_SIZE:
-            what = "byte size" if self.itemsize else "element count"
-            return Refusal(f"{what} for tensor '{name}' exceeds maximum size of {MAX_SIZE}", with_id=False)
+            quantity = "byte size" if self.itemsize else "element count"
+            return InputError(f"{quantity} for tensor '{name}' exceeds maximum size of {MAX_SIZE}", with_id=False)
         if not self.itemsize:
-            walked = self.left_unwalked(tensor) or strings_fit(tensor)
-            return None if walked else string_refusal(tensor, self.model_name)
+            is_valid = self.needs_deferred_check(tensor) or has_matching_strings(tensor)
+            return None if is_valid else find_string_error(tensor, self.model_name)
         return None if tensor.nbytes == expected else self.size_mismatch(expected, tensor.nbytes)
 
-    def size_mismatch(self, expected: int, found: int) -> Refusal:
-        """Return the refusal of `found` bytes where `expected` belong."""
-        return Refusal(
+    def size_mismatch(self, expected: int, found: int) -> InputError:
+        """Return the error for `found` bytes where `expected` bytes are needed."""
+        return InputError(
             f"input byte size mismatch for input '{self.name}' for model '{self.model_name}'. Expected {expected}, got "
             f"{found}"
         )

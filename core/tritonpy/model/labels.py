@@ -1,4 +1,4 @@
-"""Label files: one class name per line, beside the model's configuration."""
+"""Label files: one class name per line, in the model's folder."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def read_labels(config: ModelConfig, directory: Path) -> Mapping[str, Sequence[str]]:
     """Return the labels of each output that has a label file.
 
-    Raises InvalidArgument for a file that is missing or lies outside the model's folder.
+    Raises `InvalidArgument` for a file that is missing or outside the model's folder.
     """
     labels: dict[str, Sequence[str]] = {}
     for output in config.output:

@@ -1,4 +1,7 @@
-"""Whether a request fits the model: built once per loaded version, asked once per request."""
+"""The check of requests against a model's configuration.
+
+A `RequestCheck` is built once per loaded version and called once per request.
+"""
 
 from __future__ import annotations
 
@@ -8,30 +11,31 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritonpy.errors import InvalidArgument
-from tritonpy.ipc.blocks import Placed
-from tritonpy.ipc.string_walk import Refusal
+from tritonpy.ipc.blocks import BlockView
+from tritonpy.ipc.string_check import InputError
 from tritonpy.model.input_rule import InputRule
 from tritonpy.model.reshape import Reshape
 from tritonpy.model.sequence_id import SequenceIdRule
-from tritonpy.model.string_walk import string_refusal, strings_fit
+from tritonpy.model.string_check import find_string_error, has_matching_strings
 from tritonpy.types import InferRequest, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tritonpy.ipc.signatures import Signature
+    from tritonpy.ipc.signatures import TensorSignature
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
-# An ensemble hands any priority on to its steps.
+# An ensemble passes any priority on to its steps.
 _ANY_PRIORITY = (1 << 64) - 1
 _NOT_PLAIN = -1
 _MOST_SIGNATURES = 64
 
 
 class RequestCheck:
-    """Checks and normalises requests for one version of the model `name`. May be used from any thread.
+    """Checks and normalizes requests for one version of the model `name`. Thread-safe.
 
-    `outputs` maps the model's outputs to the shapes that clients get; it is false where they are the model's own.
+    `outputs` maps the shapes of the model's outputs to those that clients get. It is false if no
+    output is reshaped.
     """
 
     def __init__(self, config: ModelConfig, name: str) -> None:
@@ -44,23 +48,25 @@ class RequestCheck:
         self._output_names = frozenset(output.name for output in config.output)
         self._skip = 1 if batched else 0
         self._max_batch = config.max_batch_size if batched else 1
-        # Shape tensors and non-linear formats follow other rules: such a model's requests are checked thoroughly, every time.
+        # Shape tensors and non-linear formats need the thorough check for every request.
         plain = all(rule.batched == batched and rule.sized for rule in self._rules.values())
         self._plain_count = len(self._rules) if plain else _NOT_PLAIN
         self._priorities, self._default_priority = _priorities(config)
         self._sequence_id = SequenceIdRule(config, name)
         self._sequences = config.HasField("sequence_batching")
         self._reshapes_or_sequences = bool(self._inputs) or self._sequences
-        self._fitting: dict[Signature | None, int] = {}  # batch sizes by what the inputs of alike requests were
+        # Batch sizes by signature of coalesced inputs.
+        self._known_batch_sizes: dict[TensorSignature | None, int] = {}
 
     def check(self, request: InferRequest) -> None:
-        """Refuse `request` or make it ready to be queued.
+        """Check `request` and prepare it for the scheduler.
 
-        Sets its batch size, its priority, `unchecked_strings` (then call `check_strings` off the event loop) and, where the configuration
-        reshapes inputs, its inputs with the shapes of the model. Raises InvalidArgument with Triton's text.
+        Sets the batch size, the priority and `unchecked_strings` (if true, call `check_strings` off
+        the event loop). Inputs that the configuration reshapes get the model's shapes. Raises
+        `InvalidArgument` with Triton's text.
         """
-        # The hot path: plain tensors of fixed size take one turn of this loop each; whatever is not plain at first sight
-        # is looked at again, with words for what is wrong.
+        # The hot path handles tensors of fixed size in one pass. Anything else gets the thorough
+        # check, which also produces the error texts.
         inputs, rules, skip = request.inputs, self._rules, self._skip
         if len(inputs) != self._plain_count:
             self._check_thoroughly(request)
@@ -89,14 +95,17 @@ class RequestCheck:
                 return
         self._check_thoroughly(request)
 
-    def check_alike(self, requests: Sequence[InferRequest]) -> bool:
-        """Do what `check` does to requests that differ in values alone, none of them BYTES; False: check each, some may have to be refused."""
+    def check_coalesced(self, requests: Sequence[InferRequest]) -> bool:
+        """Check and prepare requests that differ only in values and have no BYTES input.
+
+        False if they must be checked one by one because some may have to be rejected.
+        """
         first = requests[0]
         if self._reshapes_or_sequences:
             return False
         try:
             self._check_first(first)
-        except InvalidArgument:  # whose words may name the request
+        except InvalidArgument:  # the text may contain the id of the request
             return False
         for request in requests:
             request.batch_size, request.priority, request.outputs = first.batch_size, first.priority, first.outputs
@@ -104,22 +113,22 @@ class RequestCheck:
 
     def _check_first(self, request: InferRequest) -> None:
         inputs: Any = request.inputs
-        signature = inputs.block.signature if isinstance(inputs, Placed) else None
-        batch_size = self._fitting.get(signature)
-        if batch_size is not None:  # inputs of these names, types and shapes were checked before
+        signature = inputs.block.signature if isinstance(inputs, BlockView) else None
+        batch_size = self._known_batch_sizes.get(signature)
+        if batch_size is not None:  # inputs with this signature were checked before
             request.batch_size = batch_size
             self._finish(request)
             return
         self.check(request)
         if signature is not None:
-            if len(self._fitting) >= _MOST_SIGNATURES:
-                self._fitting.clear()
-            self._fitting[signature] = request.batch_size
+            if len(self._known_batch_sizes) >= _MOST_SIGNATURES:
+                self._known_batch_sizes.clear()
+            self._known_batch_sizes[signature] = request.batch_size
 
     def _fits(self, rule: InputRule, tensor: Tensor, request: InferRequest) -> bool:
         if not rule.fits(tensor):
             return False
-        if rule.left_unwalked(tensor):
+        if rule.needs_deferred_check(tensor):
             request.unchecked_strings = True
         return True
 
@@ -131,29 +140,30 @@ class RequestCheck:
         if self._reshapes_or_sequences:
             self._sequence_id.check(request)
             if self._sequences and request.unchecked_strings:
-                self.check_strings(request)  # what is broken must not begin a sequence, nor leave a gap in one
+                # An invalid request must not start a sequence or leave a gap in one.
+                self.check_strings(request)
             if self._inputs:
                 request.inputs = {tensor.name: tensor for tensor in self._inputs.apply(list(request.inputs.values()))}
 
     def _check_outputs(self, request: InferRequest) -> None:
         known = self._output_names
         if not request.outputs:
-            request.outputs = None  # to name no output is to ask for all
+            request.outputs = None  # an empty list requests all outputs
             return
         for name in request.outputs:
             if name not in known:
                 raise InvalidArgument(f"unexpected inference output '{name}' for model '{self.name}'")
 
     def check_strings(self, request: InferRequest) -> None:
-        """Walk the BYTES inputs of a request that `check` left unwalked.
+        """Check the BYTES inputs that `check` left unchecked.
 
-        Takes time in proportion to their size. Raises InvalidArgument with Triton's text.
+        Takes time in proportion to their size. Raises `InvalidArgument` with Triton's text.
         """
         for tensor in request.inputs.values():
-            if tensor.datatype == "BYTES" and not strings_fit(tensor):
-                refusal = string_refusal(tensor, self.name)
-                assert refusal is not None, "two walks over one buffer disagree: this is a bug"  # noqa: S101
-                raise _error(refusal, request)
+            if tensor.datatype == "BYTES" and not has_matching_strings(tensor):
+                error = find_string_error(tensor, self.name)
+                assert error is not None, "two checks of one buffer disagree: this is a bug"  # noqa: S101
+                raise _client_error(error, request)
         request.unchecked_strings = False
 
     def _check_thoroughly(self, request: InferRequest) -> None:
@@ -164,10 +174,10 @@ class RequestCheck:
         batch_size = self._batch_size(request)
         for name, tensor in request.inputs.items():
             rule = self._rules[name]
-            refusal = rule.refusal(tensor)
-            if refusal is not None:
-                raise _error(refusal, request)
-            if rule.left_unwalked(tensor):
+            error = rule.find_error(tensor)
+            if error is not None:
+                raise _client_error(error, request)
+            if rule.needs_deferred_check(tensor):
                 request.unchecked_strings = True
         request.batch_size = batch_size
         self._finish(request)
@@ -177,7 +187,7 @@ class RequestCheck:
         missing = [name for name in self._required if name not in inputs]
         unexpected = [name for name in inputs if name not in rules]
         if len(inputs) > len(rules) or len(inputs) < len(self._required) or (missing and not unexpected):
-            raise _error(Refusal(self._wrong_count(inputs, missing)), request)
+            raise _client_error(InputError(self._wrong_count(inputs, missing)), request)
         if unexpected:
             raise InvalidArgument(f"unexpected inference input '{unexpected[0]}' for model '{self.name}'")
 
@@ -185,7 +195,7 @@ class RequestCheck:
         total, required = len(self._rules), len(self._required)
         expected = f"{total} inputs" if total == required else f"number of inputs between {required} and {total}"
         found = f"[{_quoted(inputs)}]"
-        # Triton's list of nothing has lost its opening bracket.
+        # Triton's text lacks the opening bracket of an empty list.
         lacking = f"[{_quoted(missing)}]" if missing else "]"
         return (
             f"expected {expected} but got {len(inputs)} inputs for model '{self.name}'. Got input(s) {found}, but missing "
@@ -193,45 +203,49 @@ class RequestCheck:
         )
 
     def _batch_size(self, request: InferRequest) -> int:
-        """Return the common size of the batch dimension; 1 where no input has one."""
+        """Return the common size of the batch dimension, or 1 if no input has one."""
         batch_size: int | None = None
         for name, tensor in request.inputs.items():
             if not self._rules[name].batched:
                 continue
             if not tensor.shape:
                 text = f"input '{name}' has no shape but model requires batch dimension for '{self.name}'"
-                raise _error(Refusal(text), request)
+                raise _client_error(InputError(text), request)
             if batch_size is None:
                 batch_size = tensor.shape[0]
             elif tensor.shape[0] != batch_size:
                 text = f"input '{name}' batch size does not match other inputs for '{self.name}'"
-                raise _error(Refusal(text), request)
+                raise _client_error(InputError(text), request)
         if batch_size is None:
             return 1
-        # A negative size is a very large one in Triton, which keeps it unsigned.
+        # Triton keeps the size unsigned: a negative size is a very large one.
         if not 0 <= batch_size <= self._max_batch:
             text = f"inference request batch-size must be <= {self._max_batch} for '{self.name}'"
-            raise _error(Refusal(text), request)
+            raise _client_error(InputError(text), request)
         if batch_size == 0:
-            raise _error(self._empty_batch(request), request)
+            raise _client_error(self._empty_batch(request), request)
         return batch_size
 
-    def _empty_batch(self, request: InferRequest) -> Refusal:
-        """Triton reads a batch of 0 as no batch dimension at all, and then misses the bytes of one row."""
+    def _empty_batch(self, request: InferRequest) -> InputError:
+        """Return the error for a batch of size 0.
+
+        Triton reads a batch size of 0 as a missing batch dimension, and then misses the bytes of
+        one row.
+        """
         for name, tensor in request.inputs.items():
             rule = self._rules[name]
-            refusal = rule.refusal(tensor)
-            if refusal is not None:
-                return refusal
+            error = rule.find_error(tensor)
+            if error is not None:
+                return error
             row = prod(tensor.shape[rule.skip :]) * rule.itemsize
             if row:
                 return rule.size_mismatch(row, tensor.nbytes)
-        return Refusal(f"inference request batch-size must be >= 1 for '{self.name}'")
+        return InputError(f"inference request batch-size must be >= 1 for '{self.name}'")
 
 
-def _error(refusal: Refusal, request: InferRequest) -> Exception:
-    error = InvalidArgument(refusal.text)
-    return error.with_request_id(request.id) if refusal.with_id else error
+def _client_error(problem: InputError, request: InferRequest) -> Exception:
+    error = InvalidArgument(problem.text)
+    return error.with_request_id(request.id) if problem.with_id else error
 
 
 def _quoted(names: Mapping[str, Tensor] | list[str]) -> str:
@@ -239,7 +253,7 @@ def _quoted(names: Mapping[str, Tensor] | list[str]) -> str:
 
 
 def _priorities(config: ModelConfig) -> tuple[int, int]:
-    """Return how many priority levels there are, and the level of a request that names none of them."""
+    """Return the number of priority levels and the default level."""
     if config.HasField("dynamic_batching"):
         return config.dynamic_batching.priority_levels, config.dynamic_batching.default_priority_level
     if config.HasField("ensemble_scheduling"):

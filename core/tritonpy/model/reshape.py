@@ -1,4 +1,4 @@
-"""The shapes that clients see and the ones that the model sees, where the configuration says `reshape`."""
+"""The `reshape` of a configuration: mapping between the shapes of clients and of the model."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Dims = tuple[int, ...]
 
 
 class Reshape:
-    """Maps tensors of one direction; a tensor without `reshape` passes as it is, and no data is copied.
+    """Maps the tensors of one direction without copying data; false if no tensor is reshaped.
 
-    False where nothing is to be mapped. `table` maps a name to the dimensions before and after, both
-    without the batch dimension, and says how many dimensions stand before them; build it with `of_inputs` or `of_outputs`.
+    `table` maps a tensor name to its dimensions before and after, both without the batch dimension,
+    and to the number of batch dimensions (0 or 1). Build it with `of_inputs` or `of_outputs`.
     """
 
     def __init__(self, table: Mapping[str, tuple[Dims, Dims, int]]) -> None:
@@ -30,10 +30,10 @@ class Reshape:
 
     @classmethod
     def of_inputs(cls, config: ModelConfig) -> Reshape:
-        """From what clients send to what the model takes."""
+        """Return the mapping from the shapes that clients send to those of the model."""
         return cls(
             {
-                tensor.name: (tuple(tensor.dims), tuple(tensor.reshape.shape), _rows(config, tensor))
+                tensor.name: (tuple(tensor.dims), tuple(tensor.reshape.shape), _batch_dimensions(config, tensor))
                 for tensor in config.input
                 if tensor.HasField("reshape")
             }
@@ -41,23 +41,23 @@ class Reshape:
 
     @classmethod
     def of_outputs(cls, config: ModelConfig) -> Reshape:
-        """From what the model gives to what clients get."""
+        """Return the mapping from the shapes of the model to those that clients get."""
         return cls(
             {
-                tensor.name: (tuple(tensor.reshape.shape), tuple(tensor.dims), _rows(config, tensor))
+                tensor.name: (tuple(tensor.reshape.shape), tuple(tensor.dims), _batch_dimensions(config, tensor))
                 for tensor in config.output
                 if tensor.HasField("reshape")
             }
         )
 
     def __bool__(self) -> bool:
-        """Say whether any tensor has another shape on the other side."""
+        """Return whether any tensor is reshaped."""
         return bool(self._table)
 
     def apply(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Return `tensors` with the shapes of the other side, in the same order.
+        """Return `tensors` with their mapped shapes, in the same order.
 
-        Raises Internal for a tensor that has not the shape that the configuration promises.
+        Raises `Internal` for a tensor whose shape does not match the configuration.
         """
         return [self._mapped(tensor) if tensor.name in self._table else tensor for tensor in tensors]
 
@@ -68,7 +68,7 @@ class Reshape:
             mapped = shape[:skip] + reshaped(shape[skip:], before, after)
             if prod(mapped) != prod(shape):
                 raise ValueError  # noqa: TRY301
-            # BYTES is flat already; on another device the tensor's shape is what counts
+            # BYTES data is flat; on another device only the tensor's shape changes
             if tensor.datatype != "BYTES" and isinstance(data, np.ndarray):
                 data = data.reshape(mapped)
         except ValueError as error:
@@ -79,15 +79,16 @@ class Reshape:
         return Tensor(tensor.name, tensor.datatype, mapped, data, tensor.device, tensor._offsets)
 
 
-def _rows(config: ModelConfig, tensor: ModelInput | ModelOutput) -> int:
-    """Return 1 where a batch dimension stands before those of `tensor`: a shape tensor has none."""
+def _batch_dimensions(config: ModelConfig, tensor: ModelInput | ModelOutput) -> int:
+    """Return the number of batch dimensions of `tensor`. A shape tensor has none."""
     return 1 if config.max_batch_size > 0 and not tensor.is_shape_tensor else 0
 
 
 def reshaped(shape: Dims, before: Dims, after: Dims) -> Dims:
-    """Return `after` with its dimensions of any size filled, in order, from those of `before` in `shape`.
+    """Return `after` with its variable dimensions filled, in order, from `shape`.
 
-    Where it has none, `shape` is not looked at. Raises ValueError where `shape` and `before` differ in length.
+    `before` marks the variable dimensions of `shape`. If `after` has no variable dimension, `shape`
+    is ignored. Raises `ValueError` if `shape` and `before` differ in length.
     """
     if WILDCARD not in after:
         return after

@@ -1,4 +1,4 @@
-"""The server's response cache: a plugin's, seen to it that it can neither fail nor hold up anybody."""
+"""The server's response cache. It protects requests from failures and delays of the cache plugin."""
 
 from __future__ import annotations
 
@@ -9,51 +9,51 @@ from collections.abc import Callable, Sequence
 from tritonpy.api.cache import Cache
 from tritonpy.clock import now_ns
 from tritonpy.custom_metrics.snapshot import FamilySnapshot
-from tritonpy.model.cache_breaker import Breaker
 from tritonpy.model.cache_threads import CacheThreads
 from tritonpy.model.cached_response import from_tensors
+from tritonpy.model.circuit_breaker import CircuitBreaker
 from tritonpy.runners.timer import Timer
 from tritonpy.types import InferResponse, Tensor
 
 log = logging.getLogger("tritonpy.cache")
 
-INLINE_BYTES = 256 << 10  # a copy or a digest of more takes longer than an event loop should
-LATER_BYTES = 256 << 20  # of answers that wait to be inserted
-LINE_NS = 10_000_000_000  # between two lines about failures
-CLOSE_S = 1.0
+MAX_INLINE_BYTES = 256 << 10  # copying or hashing more takes too long on an event loop
+MAX_QUEUED_BYTES = 256 << 20  # responses queued for insertion
+LOG_INTERVAL_NS = 10_000_000_000  # between two log lines about failures
+CLOSE_TIMEOUT_S = 1.0
 
 
 class ResponseCache:
-    """One per server, shared by its models. Every method may be called from any thread; none raises."""
+    """The response cache of a server, shared by its models. Thread-safe; no method raises."""
 
     def __init__(self, cache: Cache, name: str, timer: Timer) -> None:
         self._cache = cache
         self._name = name
         self._timer = timer
         self._threads = CacheThreads(cache.threads)
-        self._breaker = Breaker()
+        self._breaker = CircuitBreaker()
         self._lock = threading.Lock()
-        self._waiting_bytes = 0
-        self._told_ns = -LINE_NS
-        self._untold = 0
+        self._queued_bytes = 0
+        self._logged_ns = -LOG_INTERVAL_NS
+        self._suppressed = 0
         self.shared = cache.shared
         self.blocking = cache.blocking
 
-    def works(self) -> bool:
-        """Say whether it is worth a try: not where the last ones failed a moment ago."""
-        return self._breaker.lets_through(now_ns())
+    def is_available(self) -> bool:
+        """Return whether the cache may be called; false shortly after repeated failures."""
+        return self._breaker.allows_call(now_ns())
 
-    def inline(self, size: int) -> bool:
-        """Say whether what concerns `size` bytes may be done where the request is."""
-        return not self.blocking and size <= INLINE_BYTES
+    def can_run_inline(self, size: int) -> bool:
+        """Return whether work on `size` bytes may run on the thread of the request."""
+        return not self.blocking and size <= MAX_INLINE_BYTES
 
     def lookup(self, key: bytes) -> InferResponse | None:
-        """Return the answer stored under `key`, or None."""
+        """Return the response stored under `key`, or None."""
         try:
-            kept = self._cache.lookup(key)
-            found = None if kept is None else from_tensors(kept)
+            stored = self._cache.lookup(key)
+            found = None if stored is None else from_tensors(stored)
         except Exception as error:
-            self._failed("look-up", error)
+            self._failed("lookup", error)
             return None
         self._succeeded()
         return found
@@ -68,68 +68,77 @@ class ResponseCache:
             self._succeeded()
 
     def insert_later(self, key: bytes, outputs: Sequence[Tensor], done: Callable[[int], None]) -> None:
-        """Store a copy of `outputs` from another thread and tell `done` how many ns that took; not where too much waits already."""
+        """Store a copy of `outputs` on another thread, and call `done` with its duration in ns.
+
+        Does nothing if too many bytes are already queued.
+        """
         size = sum(tensor.data.nbytes for tensor in outputs)
         with self._lock:
-            if self._waiting_bytes and self._waiting_bytes + size > LATER_BYTES:
+            if self._queued_bytes and self._queued_bytes + size > MAX_QUEUED_BYTES:
                 return
-            self._waiting_bytes += size
+            self._queued_bytes += size
 
         def run() -> None:
-            if self.works():
+            if self.is_available():
                 start = now_ns()
                 self.insert(key, outputs)
                 done(now_ns() - start)
             with self._lock:
-                self._waiting_bytes -= size
+                self._queued_bytes -= size
 
         self._threads.run(run)
 
     def run(self, task: Callable[[], None], late: Callable[[], bool]) -> None:
-        """Run `task` on another thread. For a blocking cache `late` is called at the deadline and says whether it came before the task's end."""
+        """Run `task` on another thread.
 
-        def overdue() -> None:
+        If the cache blocks, `late` is called at the deadline; it returns whether `task` had not
+        finished by then.
+        """
+
+        def on_deadline() -> None:
             if late():
-                self._failed("look-up", TimeoutError(f"no answer after {self._cache.deadline_ms:g} ms"))
+                self._failed("lookup", TimeoutError(f"no response after {self._cache.deadline_ms:g} ms"))
 
         if self.blocking:
-            self._timer.at(now_ns() + int(self._cache.deadline_ms * 1e6), overdue)
+            self._timer.at(now_ns() + int(self._cache.deadline_ms * 1e6), on_deadline)
         if not self._threads.run(task):
             task()
 
     def metrics(self) -> Sequence[FamilySnapshot]:
-        """Return the cache's own metrics."""
+        """Return the cache plugin's own metrics."""
         try:
             return self._cache.metrics()
         except Exception as error:
-            self._tell("its metrics", error)
+            self._log_failure("metrics", error)
             return ()
 
     def close(self) -> None:
-        """Free what the cache holds; no request is open any more."""
+        """Close the cache. Call it when no request is in flight."""
         self._threads.close()
         if not self.blocking:
-            self._threads.join(CLOSE_S)
+            self._threads.join(CLOSE_TIMEOUT_S)
         try:
             self._cache.close()
         except Exception:
             log.exception("the response cache '%s' failed to close", self._name)
-        self._threads.join(CLOSE_S)
+        self._threads.join(CLOSE_TIMEOUT_S)
 
     def _succeeded(self) -> None:
-        if self._breaker.succeeded():
+        if self._breaker.record_success():
             log.info("the response cache '%s' works again", self._name)
 
-    def _failed(self, what: str, error: Exception) -> None:
-        self._breaker.failed(now_ns())
-        self._tell(what, error)
+    def _failed(self, operation: str, error: Exception) -> None:
+        self._breaker.record_failure(now_ns())
+        self._log_failure(operation, error)
 
-    def _tell(self, what: str, error: Exception) -> None:
+    def _log_failure(self, operation: str, error: Exception) -> None:
         now = now_ns()
         with self._lock:
-            if now - self._told_ns < LINE_NS:
-                self._untold += 1
+            if now - self._logged_ns < LOG_INTERVAL_NS:
+                self._suppressed += 1
                 return
-            self._told_ns, untold, self._untold = now, self._untold, 0
-        more = f" ({untold} such lines before it are left out)" if untold else ""
-        log.error("the response cache '%s' failed, %s: %s: %s%s", self._name, what, type(error).__name__, error, more)
+            self._logged_ns, suppressed, self._suppressed = now, self._suppressed, 0
+        note = f" ({suppressed} similar lines suppressed)" if suppressed else ""
+        log.error(
+            "the response cache '%s' failed, %s: %s: %s%s", self._name, operation, type(error).__name__, error, note
+        )

@@ -1,4 +1,4 @@
-"""Whether a request's sequence id has the type that the model takes."""
+"""The check of a request's sequence id against the type of the model's control input."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ if TYPE_CHECKING:
 
 
 class SequenceIdRule:
-    """The control input that takes the sequence id; false for a model that has none."""
+    """The control input for the sequence id; false for a model that has none."""
 
     def __init__(self, config: ModelConfig, model_name: str) -> None:
         self._model_name = model_name
         self._control, self._datatype = _id_control(config)
 
     def __bool__(self) -> bool:
-        """Say whether there is anything to check."""
+        """Return whether the model has such a control input."""
         return bool(self._control)
 
     def check(self, request: InferRequest) -> None:
-        """Raise InvalidArgument for a text where the model takes a number, and the other way round."""
+        """Raise `InvalidArgument` if the id and the control input have different types.
+
+        One is a string and the other one a number.
+        """
         if not self._control:
             return
         sequence = request.sequence
-        # A request outside any sequence counts as one with the number 0.
+        # A request without a sequence counts as one with the id 0.
         found = "BYTES" if sequence is not None and isinstance(sequence.id, str) else "UINT64"
         if (found == "BYTES") != (self._datatype == "BYTES"):
             raise InvalidArgument(
@@ -38,7 +41,7 @@ class SequenceIdRule:
 
 
 def _id_control(config: ModelConfig) -> tuple[str, str]:
-    """Return name and data type of the control input that carries the id; both empty where there is none."""
+    """Return name and datatype of the control input for the id, or two empty strings."""
     for tensor in config.sequence_batching.control_input:
         for control in tensor.control:
             if control.kind == ModelSequenceBatching.Control.CONTROL_SEQUENCE_CORRID:

@@ -1,4 +1,4 @@
-"""The samples that a configuration's `model_warmup` describes, with their data."""
+"""Warmup samples and their data, from `model_warmup` in the configuration."""
 
 from __future__ import annotations
 
@@ -22,24 +22,27 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tritonpy.model")
 
-FOLDER = "warmup"
-_NO_TYPE = "<invalid>"  # what Triton calls a type that is not told
+WARMUP_FOLDER = "warmup"
+_NO_TYPE = "<invalid>"  # Triton's name for a missing datatype
 _FLOATS = {"FP16", "FP32", "FP64", "BF16"}
 
 
 def warmup_samples(config: ModelConfig, directory: Path) -> list[WarmupSample]:
-    """Return the samples of a complete configuration; their files lie in the folder `warmup` of the model's `directory`.
+    """Return the samples of a complete configuration.
 
-    Each request of a sample has one row and is what the model would get for a client's request: checked, and reshaped where the configuration
-    says so. Inputs that are none of the configuration's, such as the controls of a sequence, follow as they are. All
-    requests of a sample share their data. Raises InvalidArgument or Internal with Triton's text.
+    Their files are in the folder `warmup` of the model's `directory`. Each request of a sample has
+    one row, and is checked and reshaped like a client's request. Inputs that are not in the
+    configuration, such as sequence controls, are passed unchanged. All requests of a sample share
+    their data. Raises `InvalidArgument` or `Internal` with Triton's text.
     """
     plain = type(config)()
     plain.CopyFrom(config)
-    plain.ClearField("sequence_batching")  # these requests belong to no sequence, and need not
+    plain.ClearField("sequence_batching")  # warmup requests belong to no sequence
     check = RequestCheck(plain, config.name)
     return [
-        _sample(config, sample, check, directory / FOLDER) for sample in config.model_warmup if sample.batch_size > 0
+        _sample(config, sample, check, directory / WARMUP_FOLDER)
+        for sample in config.model_warmup
+        if sample.batch_size > 0
     ]
 
 
@@ -52,7 +55,7 @@ def _sample(config: ModelConfig, sample: ModelWarmup, check: RequestCheck, folde
         batched = config.max_batch_size > 0 and not (field is not None and field.is_shape_tensor)
         tensor = _tensor(name, sample.inputs[name], batched, folder)
         (added if field is None else inputs)[name] = tensor
-    request = InferRequest(config.name, inputs, _NOBODY)
+    request = InferRequest(config.name, inputs, _NULL_SINK)
     check.check(request)
     if request.unchecked_strings:
         check.check_strings(request)
@@ -67,7 +70,7 @@ def _tensor(name: str, given: ModelWarmup.Input, batched: bool, folder: Path) ->
     choice = given.WhichOneof("input_data_type")
     if choice == "input_data_file":
         return Tensor.from_buffer(name, kind.name, shape, _content(folder, given.input_data_file, kind, shape))
-    if not kind.itemsize:  # random text is empty text
+    if not kind.itemsize:  # random strings are empty strings
         return Tensor(name, kind.name, shape, np.zeros(4 * prod(shape), np.uint8))
     return Tensor(
         name, kind.name, shape, _random(kind, shape) if choice == "random_data" else np.zeros(shape, kind.dtype)
@@ -88,12 +91,12 @@ def _content(folder: Path, file: str, kind: DataType, shape: tuple[int, ...]) ->
             f"[request id: <id_unknown>] warmup setting expects {expected} bytes, but the data provided from {file}only has "
             f"{len(content)} bytes"
         )
-    log.warning("warmup setting expects %d bytes, %s has %d: those behind are left out", expected, path, len(content))
+    log.warning("warmup setting expects %d bytes, %s has %d: the rest is ignored", expected, path, len(content))
     return content[:expected]
 
 
 def _random(kind: DataType, shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return the same numbers every time: floats from 0 to 1, of other types any."""
+    """Return the same numbers every time: floats from 0 to 1, any value for other types."""
     random = np.random.default_rng(0)
     if kind.name in _FLOATS:
         return random.random(shape).astype(kind.dtype)
@@ -102,4 +105,4 @@ def _random(kind: DataType, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     return np.frombuffer(random.bytes(prod(shape) * kind.itemsize), kind.dtype).reshape(shape)
 
 
-_NOBODY = CallbackSink(lambda _request, _response: None)
+_NULL_SINK = CallbackSink(lambda _request, _response: None)

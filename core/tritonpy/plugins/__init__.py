@@ -1,4 +1,4 @@
-"""Plugins: found through entry points, registered by hooks, imported when first needed."""
+"""Plugins: found by entry points, registered by hooks, imported at their first use."""
 
 from __future__ import annotations
 

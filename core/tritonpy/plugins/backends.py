@@ -1,4 +1,4 @@
-"""The registered backends: their classes, options and what files they serve."""
+"""The registered backends: their classes, options, and model files."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from tritonpy.api.options import Options
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.config.server import decode_options
 from tritonpy.errors import PluginError
+from tritonpy.plugins.backend_folders import MODEL_FILE, PYTHON, BackendFolders
 from tritonpy.plugins.manager import PluginManager
-from tritonpy.plugins.python_based import MODEL_FILE, PYTHON, BackendFolders
 
 log = logging.getLogger("tritonpy.plugins")
 
 HOOK = "tritonpy_backends"
 ISOLATION = "isolation"
-DEFAULT_MAX_BATCH_SIZE = 4  # Triton's, for models that can batch and do not say how far
+DEFAULT_MAX_BATCH_SIZE = 4  # Triton's default for models that can batch and have no maximum
 
 
 class IsolationOption(Options, frozen=True):
-    """The option that the server itself reads, of every backend."""
+    """The option of every backend that the server itself reads."""
 
     isolation: Annotated[
         Literal["process", "thread"] | None,
-        msgspec.Meta(description="Where instances run, of models whose own parameter `isolation` does not say it."),
+        msgspec.Meta(description="Where instances of models without the parameter `isolation` run."),
     ] = None
 
 
 class Backends:
-    """Finds a backend by name and decodes its options from server.yaml, once.
+    """Finds a backend by name and decodes its options from server.yaml.
 
-    A name that no plugin registers may be that of a folder, a Python-based backend: the Python backend serves it.
-    `runtime` is the model configuration's: "model.py" asks for the folder, whatever plugins register.
+    A name without a plugin may be a folder: a Python-based backend, which the Python backend
+    executes. `runtime` comes from the model configuration: "model.py" selects the folder, even if a
+    plugin has the name.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Backends:
         self._isolation: dict[tuple[str, bool], str | None] = {}
 
     def get(self, name: str, runtime: str = "") -> type[Backend]:
-        """Return the class. Raises PluginError naming the package to install."""
+        """Return the class. Raises PluginError that names the package to install."""
         folder = self.folder(name, runtime)
         if folder is None:
             return self._registered(name)
@@ -65,12 +66,17 @@ class Backends:
             raise PluginError(f"the backend in {folder} is written in Python, and {error}") from error
 
     def folder(self, name: str, runtime: str = "") -> Path | None:
-        """Return the folder of the Python-based backend `name`, None where a plugin serves the name or nobody does."""
-        asked = runtime == MODEL_FILE or (not runtime and name not in self._plugins.table(HOOK))
-        return self.folders.folder(name) if asked and self.folders.has(name) else None
+        """Return the folder of the Python-based backend `name`.
+
+        Returns None if a plugin provides the name, or if the backend is unknown.
+        """
+        uses_folder = runtime == MODEL_FILE or (not runtime and name not in self._plugins.table(HOOK))
+        return self.folders.folder(name) if uses_folder and self.folders.has(name) else None
 
     def options(self, name: str, runtime: str = "") -> Options:
-        """Return the options of the backend `name`, over those of the Python backend where that one serves it.
+        """Return the options of the backend `name`.
+
+        A Python-based backend inherits those of the Python backend.
 
         Raises InvalidServerConfig.
         """
@@ -80,7 +86,10 @@ class Backends:
         return self._decoded[key]
 
     def isolation(self, name: str, runtime: str = "") -> str | None:
-        """Return where the instances of all models of the backend run, "process" or "thread"; None where nothing says it."""
+        """Return where instances of the backend's models run: "process", "thread", or None.
+
+        None means that neither is configured.
+        """
         self.options(name, runtime)
         return self._isolation[name, self.folder(name, runtime) is not None]
 
@@ -99,7 +108,8 @@ class Backends:
         self._isolation[name, self.folder(name, runtime) is not None] = isolated.isolation
         if ISOLATION not in known:
             given.pop(ISOLATION, None)
-        spelled = {_key(key): key for key in self._options.get(name, {})}  # errors name a key as it was written
+        # errors use the original spelling of a key
+        spelled = {_key(key): key for key in self._options.get(name, {})}
         return decode_options(kind, {spelled.get(key, key): value for key, value in given.items()}, path)
 
     def _defaults_of(self, key: str) -> dict[str, Any]:
@@ -109,16 +119,17 @@ class Backends:
         return {_key(key): value for key, value in self._options.get(name, {}).items()}
 
     def default_max_batch_size(self, name: str, runtime: str = "") -> int:
-        """Return the batch size that auto-completion gives to models which can batch."""
+        """Return the batch size that auto-completion sets for models that can batch."""
         chosen = getattr(self.options(name, runtime), "default_max_batch_size", None)
         return int(
             chosen if chosen is not None else self._defaults.get("default_max_batch_size", DEFAULT_MAX_BATCH_SIZE)
         )
 
     def files(self, backend: str = "") -> list[BackendFiles]:
-        """Return what `backend` serves, or what all do that are installed; imports the modules of those it returns.
+        """Return the file names of `backend`, or of all installed backends.
 
-        One that cannot be imported is left out among all: models of others are not its business. Raises PluginError where it was asked for by name.
+        Imports the modules of the returned backends. Without `backend`, one that cannot be imported
+        is left out, since models may not need it. Raises PluginError for a named one.
         """
         table = self._plugins.table(HOOK)
         if backend:
@@ -136,7 +147,7 @@ class Backends:
         return BackendFiles(name, kind.platforms, kind.default_filenames)
 
     def check_options(self) -> None:
-        """Decode the options of every configured backend that is installed, so that a typo is found at start."""
+        """Decode the options of every configured and installed backend, to report errors early."""
         for name in self._options:
             if name in self._plugins.table(HOOK) or (PYTHON in self._plugins.table(HOOK) and self.folder(name)):
                 self.options(name)

@@ -1,4 +1,4 @@
-"""Finds plugins, refuses the broken ones by name, and keeps who registered what."""
+"""The plugin manager: finds plugins, rejects broken ones, and collects their registrations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tritonpy import hookspecs
 from tritonpy.api.version import API_VERSION
 from tritonpy.errors import PluginError
 from tritonpy.installation import install_command
-from tritonpy.plugins.known import package_of
+from tritonpy.plugins.known_packages import package_of
 from tritonpy.plugins.registration import Registration
 
 GROUP = "tritonpy"
@@ -24,7 +24,7 @@ GROUP = "tritonpy"
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
-    """One installed plugin: its entry point, its distribution, and the names it registers by hook."""
+    """An installed plugin: its entry point, its distribution, and its registered names by hook."""
 
     name: str
     distribution: str
@@ -33,7 +33,7 @@ class PluginInfo:
 
 
 class PluginManager:
-    """The plugins of one server. There is no global one: tests and embedders build their own."""
+    """The plugins of one server. Tests and embedding applications create their own managers."""
 
     def __init__(self) -> None:
         self._pluggy = pluggy.PluginManager(hookspecs.PROJECT)
@@ -43,13 +43,14 @@ class PluginManager:
 
     @property
     def hook(self) -> Any:
-        """Calls the event hooks: `manager.hook.tritonpy_server_started(engine=engine)`."""
+        """The event hooks: `manager.hook.tritonpy_server_started(engine=engine)`."""
         return self._pluggy.hook
 
     def discover(self, disable: Collection[str] = ()) -> None:
-        """Load every installed plugin but those whose entry point or distribution is named in `disable`.
+        """Load every installed plugin whose entry point and distribution are not in `disable`.
 
-        Raises PluginError, naming the distribution, for one that cannot be imported or is built for another API.
+        Raises PluginError that names the distribution, if a plugin cannot be imported or needs
+        another API version.
         """
         known = set()
         for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
@@ -73,17 +74,17 @@ class PluginManager:
         other = next((origin for origin in self._origins.values() if origin[0] == name), None)
         if other is not None:
             raise PluginError(
-                f"two plugins are called '{name}': one of {other[1]} and one of {distribution}; uninstall one of them"
+                f"two plugins have the name '{name}', from {other[1]} and from {distribution}; uninstall one of them"
             )
         try:
             self._pluggy.register(plugin, name)
         except pluggy.PluginValidationError as error:
-            raise PluginError(f"{distribution} implements a hook with other arguments than it has: {error}") from error
+            raise PluginError(f"{distribution} implements a hook with wrong arguments: {error}") from error
         self._origins[id(plugin)] = (name, distribution, version)
         self._tables.clear()
 
     def check(self) -> None:
-        """Raise PluginError for hook implementations that no hook is called like, and for duplicate names."""
+        """Raise PluginError for implementations of unknown hooks, and for duplicate names."""
         try:
             self._pluggy.check_pending()
         except pluggy.PluginValidationError as error:
@@ -92,18 +93,18 @@ class PluginManager:
             self.table(hook)
 
     def table(self, hook: str) -> Mapping[str, Registration]:
-        """Return what every plugin registered under `hook`, by name.
+        """Return the registrations of all plugins under `hook`, by name.
 
-        Raises PluginError where two plugins register one name, naming both.
+        Raises PluginError if two plugins register the same name.
         """
         if hook not in self._tables:
             self._tables[hook] = self._collect(hook)
         return self._tables[hook]
 
     def get(self, hook: str, name: str, what: str) -> Registration:
-        """Return the registration of `name`; `what` says in words what is looked for.
+        """Return the registration of `name`. `what` describes the kind for error texts.
 
-        Raises PluginError that names the package to install, or the nearest name.
+        Raises PluginError that names the package to install, or the closest name.
         """
         table = self.table(hook)
         if name in table:
@@ -116,7 +117,7 @@ class PluginManager:
         raise PluginError(f"no plugin provides {what} '{name}', {hint}")
 
     def plugins(self) -> list[PluginInfo]:
-        """List the registered plugins with the names each one provides."""
+        """Return the registered plugins with the names that each one provides."""
         result = []
         for plugin in self._pluggy.get_plugins():
             name, distribution, version = self._origins[id(plugin)]
@@ -151,7 +152,7 @@ class PluginManager:
 
 
 def make_plugin_manager(discover: bool = True, disable: Collection[str] = ()) -> PluginManager:
-    """Return a plugin manager; tests pass `discover=False` and register what they need."""
+    """Return a plugin manager. Tests pass `discover=False` and register plugins themselves."""
     manager = PluginManager()
     if os.environ.get("TRITONPY_TRACE_HOOKS") == "1":
         manager._pluggy.trace.root.setwriter(sys.stderr.write)
@@ -183,10 +184,10 @@ def _provided(implementation: pluggy.HookImpl, hook: str, distribution: str) -> 
 def _check_api_version(plugin: Any, distribution: str) -> None:
     built_for = getattr(plugin, "TRITONPY_API_VERSION", API_VERSION)
     if built_for[0] != API_VERSION[0] or built_for[1] > API_VERSION[1]:
-        wanted, have = (".".join(map(str, version)) for version in (built_for, API_VERSION))
+        required, have = (".".join(map(str, version)) for version in (built_for, API_VERSION))
         raise PluginError(
-            f"{distribution} is built for version {wanted} of the plugin interface, this server has {have}: "
-            f"install a version of {distribution} that fits"
+            f"{distribution} requires version {required} of the plugin API, this server has {have}: "
+            f"install a compatible version of {distribution}"
         )
 
 

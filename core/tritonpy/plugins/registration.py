@@ -1,4 +1,4 @@
-"""One name that a plugin registered, and the class behind it."""
+"""A name that a plugin registered, and its class."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from tritonpy.installation import install_command
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """`target` is a class, or "module:Class" that is imported when somebody needs it; `owner` is the distribution."""
+    """A registered name.
+
+    `target` is a class, or "module:Class", which is imported when needed. `owner` is the
+    distribution.
+    """
 
     hook: str
     name: str
@@ -21,7 +25,7 @@ class Registration:
     version: str
 
     def load(self) -> Any:
-        """Return the class. Raises PluginError naming the owner when it cannot be imported."""
+        """Return the class. Raises PluginError that names the owner if it cannot be imported."""
         if not isinstance(self.target, str):
             return self.target
         name, _, attribute = self.target.partition(":")

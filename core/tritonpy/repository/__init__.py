@@ -1,1 +1,1 @@
-"""Model repositories: which models there are, which versions load, and what state each is in."""
+"""Model repositories: finding, loading, reloading and unloading models, and their states."""

@@ -1,4 +1,4 @@
-"""Repository agents of one load of a model: asked in their order, told how it ended."""
+"""The repository agents of one load of a model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("tritonpy.repository")
 
 
 class AgentChain:
-    """The agents that a configuration names; built with one agent object per entry, in the same order."""
+    """The agents that a configuration names: one agent object per entry, in the same order."""
 
     def __init__(self, name: str, config: ModelConfig, agents: Sequence[RepoAgent]) -> None:
         entries = config.model_repository_agents.agents
@@ -24,20 +24,23 @@ class AgentChain:
         self._agents: list[tuple[RepoAgent, Mapping[str, str]]] = [
             (agent, dict(entry.parameters)) for agent, entry in zip(agents, entries, strict=True)
         ]
-        self._asked = 0
+        self._called = 0
         self._path = Path()
 
     def load(self, path: Path) -> Path:
-        """Ask every agent to LOAD; return the folder that the last one left. What an agent raises fails the load."""
+        """Call every agent with LOAD; return the folder that the last one returned.
+
+        An exception of an agent fails the load.
+        """
         self._path = path
         for agent, parameters in self._agents:
-            self._asked += 1
+            self._called += 1
             self._path = agent.act(AgentAction.LOAD, self._model(parameters)) or self._path
         return self._path
 
-    def tell(self, action: AgentAction) -> None:
-        """Tell every agent that was asked to LOAD; an exception is logged, it cannot stop what happened."""
-        for agent, parameters in self._agents[: self._asked]:
+    def notify(self, action: AgentAction) -> None:
+        """Call every agent that was called with LOAD; an exception is logged."""
+        for agent, parameters in self._agents[: self._called]:
             try:
                 agent.act(action, self._model(parameters))
             except Exception:

@@ -1,4 +1,7 @@
-"""The core's own plugin: local repositories, and trace files. It enters by the same entry point as a stranger's."""
+"""The core's own plugin: local repositories and trace files.
+
+It is registered through the same hooks as any other plugin.
+"""
 
 from __future__ import annotations
 

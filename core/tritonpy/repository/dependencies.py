@@ -1,50 +1,52 @@
-"""On which models an ensemble stands, and whether it can stand on them. Pure."""
+"""The models that an ensemble depends on, and why it cannot serve. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tritonpy.config.qualified import qualified
+from tritonpy.config.qualified_names import qualified_name
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 LATEST = -1
-_NO_VERSION = "its step gives no model_version: -1 is the newest one"
+_NO_VERSION = "its step has no model_version: -1 is the newest one"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
-    """What an ensemble finds of one of its models: the versions that serve, and else why there is none.
+class MemberState:
+    """The state of one member of an ensemble: its ready versions, or why it has none.
 
-    `invalid` is what is wrong with a member that is an ensemble itself, `failure` why its load failed.
+    `invalid_reason` is set for a member that is an invalid ensemble, `failure` for one whose load
+    failed.
     """
 
     versions: Collection[int] = ()
-    invalid: str = ""
+    invalid_reason: str = ""
     failure: str = ""
 
 
 def is_ensemble(config: ModelConfig) -> bool:
-    """Say whether a model consists of others."""
+    """Return whether a model is an ensemble."""
     return config.HasField("ensemble_scheduling")
 
 
 def member_names(config: ModelConfig) -> list[str]:
-    """Return the names of the models that the steps run, each once, in the order of the steps."""
+    """Return the names of the models that the steps run, once each, in the order of the steps."""
     return list(dict.fromkeys(step.model_name for step in config.ensemble_scheduling.step))
 
 
-def found_members(
+def resolve_members(
     config: ModelConfig, namespace: str, known: Mapping[str, Collection[str]]
 ) -> dict[str, str]:  # fmt: skip
-    """Return which model each name of a step stands for; a name that is missing is of no model, or of several.
+    """Return the qualified name of each member by its name in the steps.
 
-    `known` has the qualified names of all models by their plain names. The ensemble's own namespace comes first.
+    A name is missing in the result if no model has it, or several have it. `known` maps plain names
+    to the qualified names of all models. A model in the ensemble's own namespace is preferred.
     """
     found: dict[str, str] = {}
     for name in member_names(config):
         candidates = known.get(name, ())
-        preferred = qualified(namespace, name)
+        preferred = qualified_name(namespace, name)
         if preferred in candidates:
             found[name] = preferred
         elif len(candidates) == 1:
@@ -52,25 +54,25 @@ def found_members(
     return found
 
 
-def refusal(key: str, config: ModelConfig, found: Mapping[str, str], members: Mapping[str, Member]) -> str:
-    """Return why the ensemble `key` cannot serve now, in Triton's words; empty where nothing of its members stands against it.
+def member_error(key: str, config: ModelConfig, found: Mapping[str, str], members: Mapping[str, MemberState]) -> str:
+    """Return why the ensemble `key` cannot serve now, in Triton's words, or an empty string.
 
-    `found` is as `found_members` returns it, `members` what there is of each of those models.
+    `found` is the result of `resolve_members`; `members` has the state of each of those models.
     """
     missing = [name for name in member_names(config) if name not in found]
     if missing:
         return f"ensemble {key} contains models that are not available or ambiguous: {', '.join(missing)}"
     for name, member_key in found.items():
         needed = [step.model_version for step in config.ensemble_scheduling.step if step.model_name == name]
-        text = _member_refusal(member_key, members[member_key], needed)
+        text = _one_member_error(member_key, members[member_key], needed)
         if text:
             return f"ensemble '{key}' depends on '{member_key}' {text}"
     return ""
 
 
-def _member_refusal(key: str, member: Member, needed: Iterable[int]) -> str:
-    if member.invalid:
-        return f"which is not valid. Model '{key}' failed with error: {member.invalid}"
+def _one_member_error(key: str, member: MemberState, needed: Iterable[int]) -> str:
+    if member.invalid_reason:
+        return f"which is not valid. Model '{key}' failed with error: {member.invalid_reason}"
     if not member.versions:
         text = "which has no loaded version."
         return f"{text} Model '{key}' loading failed with error: {member.failure}" if member.failure else text
@@ -81,31 +83,35 @@ def _member_refusal(key: str, member: Member, needed: Iterable[int]) -> str:
     return ""
 
 
-def circle(start: str, needs: Callable[[str], Iterable[str]]) -> list[str]:
-    """Return the way on which `start` stands on itself, each model on the one after it and the last on `start`; empty where it does not."""
-    way, seen = [start], {start}
-    todo = [iter(needs(start))]
+def find_cycle(start: str, members_of: Callable[[str], Iterable[str]]) -> list[str]:
+    """Return the cycle from `start` back to itself, or an empty list.
+
+    Each model of the cycle depends on the next one, and the last one on `start`.
+    """
+    cycle, seen = [start], {start}
+    todo = [iter(members_of(start))]
     while todo:
         key = next(todo[-1], None)
         if key is None:
             todo.pop()
-            way.pop()
+            cycle.pop()
         elif key == start:
-            return way
+            return cycle
         elif key not in seen:
             seen.add(key)
-            way.append(key)
-            todo.append(iter(needs(key)))
+            cycle.append(key)
+            todo.append(iter(members_of(key)))
     return []
 
 
-def circle_refusal(key: str, way: Sequence[str]) -> str:
-    """Return Triton's text for the ensemble `key` of a circle.
+def cycle_error(key: str, cycle: Sequence[str]) -> str:
+    """Return Triton's error text for the ensemble `key` of a cycle.
 
-    Triton walks the circle from its first name on and again from the model before that one, and what it finds last of an ensemble stands.
+    Triton follows the cycle from its first name, and again from the model before that one. The last
+    text that it finds for an ensemble counts.
     """
-    first = way.index(min(way))
-    way = [*way[first:], *way[:first]]
-    before = {name: way[index - 1] for index, name in enumerate(way)}
-    start = way[0] if before[way[-1]] == key else way[-1]
+    first = cycle.index(min(cycle))
+    cycle = [*cycle[first:], *cycle[:first]]
+    before = {name: cycle[index - 1] for index, name in enumerate(cycle)}
+    start = cycle[0] if before[cycle[-1]] == key else cycle[-1]
     return f"circular dependency between ensembles: {start} -> ... -> {before[start]} -> {start}"

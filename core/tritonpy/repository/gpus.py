@@ -1,4 +1,4 @@
-"""The GPUs of a server: which there are, how full they may be, and what is kept of their memory."""
+"""The GPUs of a server, their memory limits and memory pools."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tritonpy.runners.gpu_limits import GpuLimits
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """`ids` are those that serve; by default there are none."""
+    """`ids` are the GPUs that the server uses; there are none by default."""
 
     ids: list[int] = field(default_factory=list)
     min_compute_capability: float = MIN_COMPUTE_CAPABILITY
@@ -21,7 +21,10 @@ class Gpus:
 
     @classmethod
     def of_machine(cls, settings: DeviceSettings) -> Gpus:
-        """Return those of this machine, used as `settings` say. Raises InvalidServerConfig for a limit that nobody can watch."""
+        """Return the GPUs of this machine that `settings` allow.
+
+        Raises `InvalidServerConfig` for a limit that cannot be monitored.
+        """
         minimum = settings.min_supported_compute_capability
         ids = supported_gpus(minimum)
         return cls(ids, minimum, MemoryPools(settings, ids), GpuLimits(settings.gpu_limits(), ids))

@@ -1,4 +1,4 @@
-"""Runs each load on a thread of its own, so that one that hangs blocks neither its caller nor other loads."""
+"""Loads on their own threads, so that a hanging load blocks neither its caller nor other loads."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
 log = logging.getLogger("tritonpy.repository")
 _T = TypeVar("_T")
 
-SLOW_S = 10.0  # a load that takes longer is reported, and no longer counts against the limits
-AT_ONCE = 32  # loads that count
-MOST = 256  # threads that load, those of canceled loads included
-_END_S = 2.0  # how long a load that timed out may take to react before its thread counts as stuck
+SLOW_S = 10.0  # a load that takes longer is logged and no longer counts against the limits
+MAX_CONCURRENT_LOADS = 32
+MAX_LOAD_THREADS = 256  # including those of canceled loads
+_CANCEL_GRACE_S = 2.0  # after this, the thread of a load that timed out counts as stuck
 
 
 class LoadAttempt:
-    """One load of one model: it is committed, or it is canceled, and then nothing that it still does takes effect."""
+    """One load of one model. It is either committed or canceled; a canceled load has no effect."""
 
     def __init__(self, key: str, fingerprint: str = "") -> None:
         self.key = key
@@ -39,13 +39,13 @@ class LoadAttempt:
 
     @property
     def age_s(self) -> float:
-        """Seconds since it began."""
+        """Seconds since the load started."""
         return time.monotonic() - self.started
 
     def cancel(self, error: TritonError, reason: str = "") -> bool:
-        """End the wait for the load with `error`; False when the load was committed or canceled before.
+        """Cancel the load with `error`; False if it was already committed or canceled.
 
-        `reason` is what its versions and the log show, where the text of the error says less.
+        `reason` is for the index and the log if it differs from the text of the error.
         """
         with self._lock:
             if self._committed or self.error is not None:
@@ -56,7 +56,10 @@ class LoadAttempt:
 
     @contextmanager
     def committing(self) -> Iterator[None]:
-        """Put the result in place in this block; it can no longer be canceled. Raises the error of a canceled load."""
+        """Commit the load in this block, after which it cannot be canceled.
+
+        Raises the error of a canceled load.
+        """
         with self._lock:
             if self.error is not None:
                 raise self.error
@@ -64,14 +67,17 @@ class LoadAttempt:
             yield
 
     def record(self, write: Callable[[], object]) -> None:
-        """Call `write`, which notes how far the load is, unless the load is canceled."""
+        """Call `write`, which records the progress of the load, unless the load is canceled."""
         with self._lock:
             if self.error is None:
                 write()
 
 
 class ModelLock:
-    """Held by one operation on a model at a time, first come, first served. An unload goes first and cancels the load that holds it."""
+    """Serializes the operations on one model, first come, first served.
+
+    An unload goes first and cancels the load that holds the lock.
+    """
 
     def __init__(self) -> None:
         self.attempt: LoadAttempt | None = None
@@ -90,7 +96,7 @@ class ModelLock:
 
     @contextmanager
     def unloading(self, error: TritonError, reason: str) -> Iterator[None]:
-        """Hold the lock for an unload: a load that holds it is canceled with `error` for `reason`."""
+        """Hold the lock for an unload; cancel a load that holds it with `error` and `reason`."""
         self._acquire(None, first=True, canceling=partial(LoadAttempt.cancel, error=error, reason=reason))
         try:
             yield
@@ -98,7 +104,7 @@ class ModelLock:
             self.release()
 
     def try_acquire(self) -> bool:
-        """Take the lock if it is free."""
+        """Acquire the lock if it is free."""
         with self._guard:
             if self._held:
                 return False
@@ -106,7 +112,7 @@ class ModelLock:
             return True
 
     def release(self) -> None:
-        """Hand the lock to the operation that is next."""
+        """Pass the lock to the next operation."""
         with self._guard:
             if self._waiting:
                 granted, self.attempt = self._waiting.popleft()
@@ -133,24 +139,30 @@ class ModelLock:
 
 
 class LoadThreads:
-    """The threads of loads. The caller of `run` waits for the result, for the timeout, or until the load is canceled.
+    """The threads of loads. `run` waits for the result, a timeout or a cancellation.
 
-    A thread cannot be stopped from outside: that of a canceled load ends when the load returns. Backends that load in a process kill it.
+    A thread cannot be stopped from outside. The thread of a canceled load ends when the load
+    returns. Backends that load in a process kill the process.
     """
 
     def __init__(
-        self, timeout_s: float = 0.0, *, at_once: int = AT_ONCE, most: int = MOST, slow_s: float = SLOW_S
+        self,
+        timeout_s: float = 0.0,
+        *,
+        max_concurrent: int = MAX_CONCURRENT_LOADS,
+        max_threads: int = MAX_LOAD_THREADS,
+        slow_s: float = SLOW_S,
     ) -> None:
         self.slow_s = slow_s
         self._timeout_s = timeout_s
-        self._at_once = at_once
-        self._most = most
+        self._max_concurrent = max_concurrent
+        self._max_threads = max_threads
         self._running: dict[LoadAttempt, float] = {}
         self._threads: WeakSet[threading.Thread] = WeakSet()
         self._changed = threading.Condition()
 
     def run(self, attempt: LoadAttempt, work: Callable[[], _T]) -> _T:
-        """Return what `work` returns. Raises what it raises, or the error that the load was canceled with."""
+        """Return the result of `work`. Raises its exception, or the error of a canceled load."""
         outcome: Future[_T] = Future()
         with attempt.cancellation.calling(self._notify):
             self._admit(attempt)
@@ -165,7 +177,7 @@ class LoadThreads:
         return outcome.result()
 
     def join(self, timeout_s: float) -> None:
-        """Wait for the threads of all loads, but no longer than `timeout_s`."""
+        """Wait for the threads of all loads, up to `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         with self._changed:
             threads = list(self._threads)
@@ -175,14 +187,14 @@ class LoadThreads:
     def _admit(self, attempt: LoadAttempt) -> None:
         with self._changed:
             while attempt.error is None:
-                if len(self._running) >= self._most:
+                if len(self._running) >= self._max_threads:
                     raise Unavailable(
                         f"model '{attempt.key}' is not loaded: {len(self._running)} loads are in progress or stuck. "
                         "Unload the models that hang, or restart the server"
                     )
                 now = time.monotonic()
                 counting = [since for each, since in self._running.items() if self._counts(each, now - since)]
-                if len(counting) < self._at_once:
+                if len(counting) < self._max_concurrent:
                     self._running[attempt] = attempt.started = now
                     return
                 self._changed.wait(min(counting) + self.slow_s - now)
@@ -200,7 +212,9 @@ class LoadThreads:
             del self._running[attempt]
             self._changed.notify_all()
         if attempt.error is not None:
-            log.info("the canceled load of '%s' ended after %.1f s, its result is dropped", attempt.key, attempt.age_s)
+            log.info(
+                "the canceled load of '%s' ended after %.1f s, its result is discarded", attempt.key, attempt.age_s
+            )
 
     def _wait(self, attempt: LoadAttempt, outcome: Future[_T]) -> None:
         report_s = self.slow_s
@@ -223,7 +237,7 @@ class LoadThreads:
         text = f"load failed for model '{attempt.key}': the load took longer than the limit of {self._timeout_s:g} s (--model-load-timeout-secs)"
         if not attempt.cancel(InvalidArgument(f"{text}\n")):
             return
-        wait((outcome,), _END_S)
+        wait((outcome,), _CANCEL_GRACE_S)
         if not outcome.done():
             attempt.error = InvalidArgument(
                 f"{text}. The thread that loads it cannot be stopped: it keeps its memory until the load returns, or the server restarts\n"
@@ -235,40 +249,41 @@ class LoadThreads:
 
 
 def unloaded_while_loading(name: str) -> TritonError:
-    """Return Triton's error for a load that an unload overtook."""
+    """Return Triton's error for a load that was canceled by an unload."""
     return Internal(f"failed to load '{name}', no version is available")
 
 
-def load_batch(
-    load: Callable[[str], object], keys: Sequence[str], at_once: int, slow_s: float, *, settle: bool
+def load_many(
+    load: Callable[[str], object], keys: Sequence[str], max_concurrent: int, slow_s: float, *, wait_for_all: bool
 ) -> None:
-    """Call `load` for each key on threads that may wait, `at_once` at the same time.
+    """Call `load` for each key on its own threads, up to `max_concurrent` at the same time.
 
-    One that takes longer than `slow_s` no longer counts. With `settle` this returns when all returned, otherwise it waits for the slow ones no longer.
+    A call that takes longer than `slow_s` no longer counts. With `wait_for_all` this returns when
+    all calls have returned; otherwise it does not wait for slow ones.
     """
-    _Batch(load, keys, slow_s).run(at_once, settle=settle)
+    _ConcurrentLoads(load, keys, slow_s).run(max_concurrent, wait_for_all=wait_for_all)
 
 
-class _Batch:
-    """Threads that take one key after the other. Where one is slow, another one goes on with the keys in its place."""
+class _ConcurrentLoads:
+    """Threads that process a queue of keys. A slow thread is replaced by another one."""
 
     def __init__(self, load: Callable[[str], object], keys: Sequence[str], slow_s: float) -> None:
         self._load = load
         self._keys = deque(keys)
         self._slow_s = slow_s
-        self._since: dict[threading.Thread, float] = {}  # since when each thread is at its key
+        self._since: dict[threading.Thread, float] = {}  # start of each thread's current call
         self._errors: list[BaseException] = []
         self._changed = threading.Condition()
 
-    def run(self, at_once: int, *, settle: bool) -> None:
+    def run(self, max_concurrent: int, *, wait_for_all: bool) -> None:
         with self._changed:
             while True:
                 now = time.monotonic()
                 counting = [since for since in self._since.values() if now - since < self._slow_s]
-                while self._keys and len(counting) < at_once:
+                while self._keys and len(counting) < max_concurrent:
                     self._start(now)
                     counting.append(now)
-                if not self._keys and not (self._since if settle else counting):
+                if not self._keys and not (self._since if wait_for_all else counting):
                     break
                 self._changed.wait(min(counting) + self._slow_s - now if counting else None)
         if self._errors:
@@ -276,11 +291,11 @@ class _Batch:
 
     def _start(self, now: float) -> None:
         key = self._keys.popleft()
-        thread = threading.Thread(target=self._work, args=(key,), name=f"wait for {key}", daemon=True)
+        thread = threading.Thread(target=self._run, args=(key,), name=f"wait for {key}", daemon=True)
         self._since[thread] = now
         thread.start()
 
-    def _work(self, key: str | None) -> None:
+    def _run(self, key: str | None) -> None:
         while key is not None:
             error: BaseException | None = None
             try:
@@ -290,7 +305,10 @@ class _Batch:
             key = self._next(error)
 
     def _next(self, error: BaseException | None) -> str | None:
-        """Return the next key for the calling thread, None if there is none, or where another thread took its place."""
+        """Return the next key for the calling thread.
+
+        None if there is none, or if another thread replaced this one.
+        """
         thread, now = threading.current_thread(), time.monotonic()
         with self._changed:
             if error is not None:

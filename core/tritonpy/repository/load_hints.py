@@ -1,4 +1,4 @@
-"""What an operator can do about a load that failed because of where the model's files are, or who may read them."""
+"""Hints for operators about loads that failed because of file locations or permissions."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from tritonpy.config.known_backends import BackendFiles, formats
 
 _MOST_FILES = 1000
 _ABOUT_LAYOUT = ("Could not determine backend", "unable to find '", "at least one version must be available")
-"""Texts of errors to which the files' names may have led."""
+"""Error texts that wrong file names may cause."""
 
 
 def load_hint(
     text: str, listing: ModelListing, directory: Path | None, installed: Callable[[], Iterable[BackendFiles]]
 ) -> str:
-    """Return what follows the error `text` of a load, with a full stop in front; empty where nothing is to be said."""
-    hint = unreadable(directory) if directory is not None else ""
+    """Return the hint to append to the error `text` of a load, with a full stop before it, or ""."""
+    hint = unreadable_hint(directory) if directory is not None else ""
     if not hint and any(sign in text for sign in _ABOUT_LAYOUT):
         hint = layout_hint(listing.name, listing.files, formats(list(installed())))
     start = "" if text.endswith("\n") else " " if text.endswith(".") else ". "
     return f"{start}{hint[:1].upper()}{hint[1:]}." if hint else ""
 
 
-def unreadable(directory: Path) -> str:
-    """Return which of a model's files or folders the server's user cannot read, and how to change that; empty where it can read all."""
+def unreadable_hint(directory: Path) -> str:
+    """Return a hint about a file or folder that the server's user cannot read, or ""."""
     for number, (path, is_folder) in enumerate(_entries(directory)):
         if number >= _MOST_FILES:
             break
         if not os.access(path, os.R_OK | (os.X_OK if is_folder else 0), effective_ids=True):
-            what, mode = ("folder", "a+rx") if is_folder else ("file", "a+r")
-            return f"the {what} '{path}' cannot be read by user {_user()}: chmod {mode} '{path}'"
+            kind, mode = ("folder", "a+rx") if is_folder else ("file", "a+r")
+            return f"the {kind} '{path}' cannot be read by user {_user()}: chmod {mode} '{path}'"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Model repositories in local folders: `<repository>/<model>/[config.pbtxt]/<version>/<files>`."""
+"""Local model repositories: `<repository>/<model>/[config.pbtxt]/<version>/<files>`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from urllib.parse import unquote, urlparse
 
 from tritonpy.api.repository import ModelListing, Repository, RepositoryContext
 from tritonpy.errors import Unavailable
-from tritonpy.repository.watching import FolderWatch
+from tritonpy.repository.folder_watch import FolderWatch
 
 
 class LocalRepository(Repository):
-    """A folder with one folder per model. Names that start with a dot are not models."""
+    """A folder with one folder per model. Names that start with a dot are ignored."""
 
     def __init__(self, options: Any, context: RepositoryContext) -> None:
         super().__init__(options, context)
@@ -22,7 +22,7 @@ class LocalRepository(Repository):
 
     @property
     def root(self) -> Path:
-        """The folder."""
+        """The folder of the repository."""
         url = self.context.url
         return Path(unquote(urlparse(url).path) if url.startswith("file:") else url)
 
@@ -50,9 +50,10 @@ class LocalRepository(Repository):
 
 
 def list_model(name: str, path: Path) -> ModelListing:
-    """Return the listing of the model in the folder `path`: a file's fingerprint is its time of change and its size.
+    """Return the listing of the model in the folder `path`.
 
-    A folder without anything in it is listed too, with a slash at its end: a version may need no file.
+    The fingerprint of a file is its modification time and size. An empty folder is listed with a
+    trailing slash, as a version may need no file.
     """
     files = dict(_fingerprints(path, "", frozenset()))
     return ModelListing(name, f"{hash(frozenset(files.items())):x}", files, path)
@@ -64,9 +65,9 @@ def _fingerprints(folder: Path, prefix: str, above: frozenset[tuple[int, int]]) 
         itself = status.st_dev, status.st_ino
         with os.scandir(folder) as found:
             entries = sorted(found, key=lambda entry: entry.name)
-    except OSError:  # removed while we look: the next scan sees it whole
+    except OSError:  # removed during the scan: the next scan is complete
         return
-    if itself in above:  # a link to a folder that it lies in has no end
+    if itself in above:  # a link to a parent folder would never end
         return
     if prefix and not entries:
         yield prefix, "empty"

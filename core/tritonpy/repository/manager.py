@@ -1,4 +1,4 @@
-"""Loads, reloads and unloads models: what clients, the start of the server and polls ask for."""
+"""The repository manager, which loads, reloads and unloads models for clients and polls."""
 
 from __future__ import annotations
 
@@ -12,48 +12,50 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.api.repository import Repository
-from tritonpy.config.qualified import qualified
+from tritonpy.config.qualified_names import qualified_name
 from tritonpy.config.server.memory_settings import MemorySettings
 from tritonpy.errors import Internal, InvalidArgument, TritonError
-from tritonpy.model.loaded import LoadedModel
-from tritonpy.repository.lazy.choice import lazy_choice
-from tritonpy.repository.linking import EnsembleLinks
-from tritonpy.repository.load_attempts import SLOW_S, LoadThreads, load_batch
-from tritonpy.repository.loader import ModelLoader
-from tritonpy.repository.loading import VersionLoading
-from tritonpy.repository.operations import LoadRequest, ModelOperations
+from tritonpy.model.loaded_model import LoadedModel
+from tritonpy.repository.draining import Drainer
+from tritonpy.repository.ensemble_reconciler import EnsembleReconciler
+from tritonpy.repository.lazy.lazy_choice import lazy_choice
+from tritonpy.repository.load_attempts import SLOW_S, LoadThreads, load_many
+from tritonpy.repository.model_loader import ModelLoader
+from tritonpy.repository.model_operations import LoadRequest, ModelOperations
+from tritonpy.repository.model_table import ModelTable, State
 from tritonpy.repository.overrides import check_file_names
-from tritonpy.repository.retiring import Retiring
 from tritonpy.repository.sources import DUPLICATE, Scan, Sources
-from tritonpy.repository.table import ModelTable, State
+from tritonpy.repository.version_loader import VersionLoader
 
 if TYPE_CHECKING:
+    from tritonpy.repository.budget.load_deadline import LoadDeadline
     from tritonpy.repository.budget.memory_budget import MemoryBudget
-    from tritonpy.repository.budget.patience import Patience
-    from tritonpy.repository.budget.report import MemoryReport
-    from tritonpy.repository.lazy.lazy_loading import LazyLoading
+    from tritonpy.repository.budget.report import BudgetReport
+    from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
 
-NO_BOUND = MemorySettings()
-GONE = "model is no longer in a repository"
+DEFAULT_MEMORY = MemorySettings()
+REMOVED = "model is no longer in a repository"
 log = logging.getLogger("tritonpy.repository")
 
-_SLOW_AT_START_S = 60.0  # a load that takes longer lets the next one begin, though it is one more than `threads` says
+_SLOW_AT_START_S = 60.0  # a load that takes longer no longer counts against `threads`
 _SPACES = " \t\n\r\v\f"
-_LOOK_S = 0.05  # between two looks at whether sequences live
+_SEQUENCE_POLL_S = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEvents:
-    """Whom to tell that a version became ready, or is gone."""
+    """Callbacks for versions that became ready or are unloaded."""
 
     loaded: Callable[[LoadedModel], None]
     unloaded: Callable[[LoadedModel], None]
 
 
 class RepositoryManager:
-    """Operations on one model wait for each other; different models load at the same time, `threads` at once.
+    """Manages the models of all repositories.
 
-    With an ensemble, what it stands on is loaded too. Models are called by their qualified names here, and by their plain ones by clients.
+    Operations on one model run in order. Different models load concurrently, up to `threads` at
+    once. The members of an ensemble are loaded with it. Methods called by clients take plain names;
+    everything else uses qualified names.
     """
 
     def __init__(
@@ -65,34 +67,37 @@ class RepositoryManager:
         threads: int = 4,
         retries: int = 0,
         namespaced: bool = False,
-        memory: MemorySettings = NO_BOUND,
+        memory: MemorySettings = DEFAULT_MEMORY,
         load_timeout_s: float = 0.0,
     ) -> None:
-        versions = VersionLoading(table, loader, retries)
+        version_loader = VersionLoader(table, loader, retries)
         self._sources = Sources(repositories, namespaced)
         self._table = table
         self._threads = threads
         self._loader = loader
         self._events = events
-        self._retiring = Retiring(table, self._unloaded)
-        self._links = EnsembleLinks(table, versions, self._retiring, events.loaded)
+        self._drainer = Drainer(table, self._unloaded)
+        self._ensembles = EnsembleReconciler(table, version_loader, self._drainer, events.loaded)
         load_threads = LoadThreads(load_timeout_s)
         self._models = ModelOperations(
-            table, loader, versions, self._links, self._retiring, events.loaded, load_threads
+            table, loader, version_loader, self._ensembles, self._drainer, events.loaded, load_threads
         )
         self._names: dict[str, str] = {}
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._guard = threading.Lock()
         self._memory = memory
-        self._lazy: LazyLoading | None = None
-        self._report: MemoryReport
-        if memory != NO_BOUND:
-            self._lazily()
+        self._lazy: LazyModelManager | None = None
+        self._report: BudgetReport
+        if memory != DEFAULT_MEMORY:
+            self._ensure_lazy()
 
     def load_all(self, names: Collection[str] | None = None) -> dict[str, TritonError]:
-        """Load `names` (None: every model there is) and return what failed, by name. Raises Unavailable for an unreadable repository."""
+        """Load the models `names`, or all models, and return the failures by name.
+
+        Raises `Unavailable` for an unreadable repository.
+        """
         found = self._sources.scan()
-        wanted = found.names if names is None else [key for name in sorted(names) for key in found.called(name)]
+        keys = found.names if names is None else [key for name in sorted(names) for key in found.keys_for(name)]
         failures: dict[str, TritonError] = {}
         done = 0
 
@@ -100,25 +105,25 @@ class RepositoryManager:
             nonlocal done
             with self._guard:
                 done += 1
-                return f" ({done} of {len(wanted)}{f', {len(failures)} failed' if failures else ''})"
+                return f" ({done} of {len(keys)}{f', {len(failures)} failed' if failures else ''})"
 
-        def note_failure(key: str, error: TritonError | None) -> None:
+        def record_failure(key: str, error: TritonError | None) -> None:
             nonlocal done
             if error is not None:
                 with self._guard:
                     done += 1
-                    failures[key] = error  # its text is in the log already
+                    failures[key] = error  # already logged
 
         def load(key: str) -> None:
-            note_failure(key, self._try_load(key, found, note=progress))
+            record_failure(key, self._try_load(key, found, note=progress))
 
-        self._ask_for(wanted)
-        wanted = self._eager(wanted, found, failures)
-        self._at_once(load, wanted)
-        self._load_members(wanted)
-        for key in wanted:
-            if key not in failures and self._links.member_names(key):
-                note_failure(key, self._settled(key))
+        self._mark_requested(keys)
+        keys = self._select_eager(keys, found, failures)
+        self._load_concurrently(load, keys)
+        self._load_members(keys)
+        for key in keys:
+            if key not in failures and self._ensembles.member_names(key):
+                record_failure(key, self._settle_ensemble(key))
         return failures
 
     def load(
@@ -128,10 +133,12 @@ class RepositoryManager:
         files: Mapping[str, bytes] | None = None,
         versions: Sequence[int] = (),
     ) -> None:
-        """Load or reload one model, and what it stands on; returns when it serves.
+        """Load or reload a model and the members it needs; returns when the model serves.
 
-        With `versions` those are loaded, whatever the version policy says, and what serves beside them goes on as it is, until the next load without.
-        Raises a TritonError with the reason, the old versions then serve on. Where models have namespaces, all of this name are loaded.
+        With `versions`, those are loaded regardless of the version policy, and other serving
+        versions are kept until the next load without `versions`. With namespaces, all models of
+        this name are loaded. Raises a `TritonError` with the reason; the previous versions then
+        keep serving.
         """
         _check_name(name)
         if files and config is None:
@@ -141,29 +148,33 @@ class RepositoryManager:
         if not found.models and not files:
             raise _not_found(name, found)
         if files:
-            wanted = [LoadRequest(name, name, found.models.get(name), config, files, versions)]
+            requests = [LoadRequest(name, name, found.models.get(name), config, files, versions)]
         else:
-            wanted = [LoadRequest(key, name, model, config, None, versions) for key, model in found.models.items()]
-        keys = [one.key for one in wanted]
-        self._ask_for(keys)
-        for one in wanted:
-            self._note(one)
-        errors = [error for one in wanted if (error := self._tried(one)) is not None]
+            requests = [LoadRequest(key, name, model, config, None, versions) for key, model in found.models.items()]
+        keys = [request.key for request in requests]
+        self._mark_requested(keys)
+        for request in requests:
+            self._register_lazy(request)
+        errors = [error for request in requests if (error := self._load_one(request)) is not None]
         self._load_members(keys)
-        errors += [error for key in keys if (error := self._settled(key)) is not None]
+        errors += [error for key in keys if (error := self._settle_ensemble(key)) is not None]
         if errors:
             raise errors[0] if len(errors) == 1 else InvalidArgument("".join(error.message for error in errors))
 
     def unload(self, name: str, unload_dependents: bool = False, versions: Sequence[int] = ()) -> None:
-        """Let no new request reach the model; returns at once, what is in flight finishes. An unknown name is no error, as in Triton.
+        """Stop accepting requests for a model; return while requests in flight finish.
 
-        With `versions` only those are unloaded, until the next load without; with the last of them the model is.
-        With `unload_dependents`, what an ensemble stands on is unloaded too, unless it was asked for itself or another ensemble stands on it.
+        An unknown name is not an error, as in Triton. With `versions`, only those are unloaded,
+        until the next load without `versions`; unloading the last one unloads the model. With
+        `unload_dependents`, the members of an ensemble are unloaded too, unless they were requested
+        themselves or belong to another ensemble.
         """
-        self._unload({key for key, its in list(self._names.items()) if its == name}, unload_dependents, versions)
+        self._unload(
+            {key for key, plain_name in list(self._names.items()) if plain_name == name}, unload_dependents, versions
+        )
 
     def poll(self) -> None:
-        """Make the served models those on disk: load what is new or changed, unload what is gone."""
+        """Load new and changed models, and unload removed ones."""
         found = self._sources.scan()
         changed = [
             key
@@ -171,146 +182,162 @@ class RepositoryManager:
             if self._models.is_changed(LoadRequest(key, model.listing.name, model))
             and not (self._lazy is not None and self._lazy.is_current(key, model))
         ]
-        gone = {key for key in (*self._models.wanted(), *self._listed()) if key not in found.models}
-        for key in sorted(gone):
-            log.info("'%s': %s", key, DUPLICATE if key in found.duplicates else GONE)
-        self._unload(gone)
-        changed = self._eager(changed, found, {})
+        removed = {key for key in (*self._models.active_models(), *self._lazy_keys()) if key not in found.models}
+        for key in sorted(removed):
+            log.info("'%s': %s", key, DUPLICATE if key in found.duplicates else REMOVED)
+        self._unload(removed)
+        changed = self._select_eager(changed, found, {})
         if changed:
             for key in changed:
-                self._models.cancel_slow(LoadRequest(key, found.models[key].listing.name, found.models[key]))
-            load_batch(partial(self._reload, found=found), changed, self._threads, SLOW_S, settle=False)
+                self._models.cancel_slow_load(LoadRequest(key, found.models[key].listing.name, found.models[key]))
+            load_many(partial(self._reload, found=found), changed, self._threads, SLOW_S, wait_for_all=False)
             for key in changed:
-                self._explain(key, self._settled(key))
+                self._remark_failure(key, self._settle_ensemble(key))
 
     def _reload(self, key: str, found: Scan) -> None:
-        self._explain(key, self._try_load(key, found))
+        self._remark_failure(key, self._try_load(key, found))
 
-    def _explain(self, key: str, error: TritonError | None) -> None:
-        """Let the index show why a model that serves on did not follow its files: a poll has no caller that would get the error."""
+    def _remark_failure(self, key: str, error: TritonError | None) -> None:
+        """Show in the index why a serving model does not match its files.
+
+        A poll has no caller that would get the error.
+        """
         if error is not None:
-            self._table.remark_all(
-                key, f"serves as it was loaded before, the last load failed: {error.message.rstrip()}"
+            self._table.set_remarks(
+                key, f"still serves the previous load; the last load failed: {error.message.rstrip()}"
             )
 
     def memory(self) -> dict[str, Any]:
-        """Return what is told of memory and of lazy models; there is something to tell where the server's configuration speaks of them."""
-        self._lazily()
-        return self._report.plain()
+        """Return the report on memory and lazy models."""
+        self._ensure_lazy()
+        return self._report.as_dict()
 
     def index(self, ready: bool) -> list[ModelIndex]:
-        """List every model of the repositories and every one that is loaded."""
-        held = self._sources.names()
-        found = {qualified(*model): model[1] for model in sorted(held)}
-        twice = {qualified(*model) for model, count in held.items() if count > 1}
+        """List every model in the repositories and every loaded model."""
+        counts = self._sources.names()
+        found = {qualified_name(*model): model[1] for model in sorted(counts)}
+        duplicates = {qualified_name(*model) for model, count in counts.items() if count > 1}
         found |= {key: self._names[key] for key, _, _ in self._table.records() if key not in found}
         lines: list[ModelIndex] = []
         for key, name in found.items():
-            if key in twice:
+            if key in duplicates:
                 lines.append(ModelIndex(name, "", State.UNAVAILABLE.value, DUPLICATE))
             else:
                 lines += self._table.index(key, name)
         return [line for line in lines if not ready or line.state == State.READY.value]
 
     def wait_for_sequences(self, timeout_s: float) -> None:
-        """Let no new sequence begin, and wait until those that live have ended, but no longer than `timeout_s`."""
+        """Reject new sequences, and wait up to `timeout_s` for active ones to end."""
         deadline = time.monotonic() + timeout_s
-        while any([model.dispatcher.wind_down() for model in self._table.all_ready()]) and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+        while (
+            any([model.dispatcher.stop_sequences() for model in self._table.all_ready()])
+            and time.monotonic() < deadline
+        ):
+            time.sleep(_SEQUENCE_POLL_S)
 
     def in_flight(self) -> list[tuple[str, int, int]]:
-        """Return name, version and number of open requests of every ready version that has some."""
-        return [(model.name, model.version, model.open) for model in self._table.all_ready() if model.open]
+        """Return (name, version, requests in flight) of every ready version that has some."""
+        return [(model.name, model.version, model.in_flight) for model in self._table.all_ready() if model.in_flight]
 
     def stop(self, timeout_s: float) -> bool:
-        """Unload everything, waiting `timeout_s` for requests in flight; False when some had to be given up."""
+        """Unload everything, waiting up to `timeout_s` for requests in flight.
+
+        False if some of them had to be failed.
+        """
         self.stop_loading()
-        self._models.take_out_all()
-        return self._retiring.wait(timeout_s)
+        self._models.unload_all()
+        return self._drainer.wait(timeout_s)
 
     def stop_loading(self) -> None:
-        """Load nothing more: what has not begun fails, and what is loading now is dropped when it is done."""
+        """Reject further loads, and cancel those in progress."""
         self._models.stop_loading()
         if self._lazy is not None:
-            self._lazy.cold.stop()
+            self._lazy.models.stop()
         self._sources.interrupt()
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called when models may have changed, by the repositories that see it themselves."""
+        """Call `changed` when a repository notices that its models may have changed."""
         self._sources.watch(changed)
 
     def close(self) -> None:
         """Close the repositories."""
         if self._lazy is not None:
-            self._lazy.cold.close()
+            self._lazy.models.close()
         if self._models.memory is not None:
             self._models.memory.close()
-        self._retiring.close()
+        self._drainer.close()
         self._sources.close()
 
-    def _ask_for(self, keys: Iterable[str]) -> None:
+    def _mark_requested(self, keys: Iterable[str]) -> None:
         with self._guard:
-            self._asked.update(keys)
+            self._requested.update(keys)
 
     def _unload(
         self, keys: Collection[str], unload_dependents: bool = False, versions: Collection[int] = ()
     ) -> None:  # fmt: skip
         while keys:
-            members = {key: self._links.members(key) for key in keys} if unload_dependents else {}
+            members = {key: self._ensembles.members(key) for key in keys} if unload_dependents else {}
             names = {key: self._names[key] for key in sorted(keys)}
-            gone = [key for key in names if not (versions and self._models.take_out_some(key, names[key], versions))]
+            removed = [
+                key for key in names if not (versions and self._models.unload_versions(key, names[key], versions))
+            ]
             with self._guard:
-                self._asked.difference_update(gone)
+                self._requested.difference_update(removed)
             if self._lazy is not None:
-                self._lazy.cold.forget(gone)
+                self._lazy.models.remove(removed)
             if not versions:
-                self._models.take_out(names)
-            followed = {member for key in gone for member in members.get(key, ())}
-            keys = {member for member in followed if member not in self._asked and not self._links.needed(member)}
+                self._models.unload(names)
+            followed = {member for key in removed for member in members.get(key, ())}
+            keys = {
+                member for member in followed if member not in self._requested and not self._ensembles.is_member(member)
+            }
             versions = ()
 
-    def _eager(self, keys: Sequence[str], found: Scan, failures: dict[str, TritonError]) -> list[str]:
-        """Return the models that are to be loaded now, and list those that are to be loaded when they are asked for."""
+    def _select_eager(self, keys: Sequence[str], found: Scan, failures: dict[str, TritonError]) -> list[str]:
+        """Return the models to load now, and register the lazy ones."""
         eager: dict[str, bool] = {}
 
-        def look(key: str) -> None:
+        def check(key: str) -> None:
             model = found.models.get(key)
             try:
-                lazy = model is not None and self._note(LoadRequest(key, model.listing.name, model))
+                lazy = model is not None and self._register_lazy(LoadRequest(key, model.listing.name, model))
             except TritonError as error:
                 log.error("failed to load '%s': %s", key, error.message)
-                self._table.explain(key, error.message)
+                self._table.set_model_reason(key, error.message)
                 failures[key] = error
             else:
                 eager[key] = not lazy or bool(self._table.ready(key))
 
-        self._at_once(look, keys)
+        self._load_concurrently(check, keys)
         return [key for key in keys if eager.get(key)]
 
-    def _note(self, request: LoadRequest, *, along: bool = False) -> bool:
-        """Say whether a model is lazy; then it is listed. Raises InvalidArgument where it does not say clearly whether it is."""
+    def _register_lazy(self, request: LoadRequest, *, as_member: bool = False) -> bool:
+        """Return whether a model is lazy, and register it if so.
+
+        Raises `InvalidArgument` for an invalid `lazy` or `pinned` parameter.
+        """
         key, found = request.key, request.found
-        config_name = self._loader.surroundings.config_name
+        config_name = self._loader.load_context.config_name
         choice = None
         if found is not None and not request.files:
-            choice = lazy_choice(found, request.config, config_name, self._memory, along=along)
+            choice = lazy_choice(found, request.config, config_name, self._memory, as_member=as_member)
         if choice is not None and found is not None:
             self._names[key] = request.name
-            self._lazily().note(key, found, choice, request.config)
+            self._ensure_lazy().add(key, found, choice, request.config)
         elif self._lazy is not None:
-            self._lazy.cold.forget([key])
+            self._lazy.models.remove([key])
         return choice is not None
 
-    def _listed(self) -> list[str]:
-        return [] if self._lazy is None else [model.key for model in self._lazy.cold.all()]
+    def _lazy_keys(self) -> list[str]:
+        return [] if self._lazy is None else [model.key for model in self._lazy.models.all()]
 
-    def _lazily(self) -> LazyLoading:
+    def _ensure_lazy(self) -> LazyModelManager:
         with self._guard:
             if self._lazy is None:
-                from tritonpy.repository.budget.report import MemoryReport
-                from tritonpy.repository.lazy.lazy_loading import LazyLoading
+                from tritonpy.repository.budget.report import BudgetReport
+                from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
 
-                self._lazy = LazyLoading(
+                self._lazy = LazyModelManager(
                     self._table,
                     self._loader,
                     self._sources,
@@ -319,54 +346,54 @@ class RepositoryManager:
                     self._memory,
                     self._threads,
                 )
-                self._report = MemoryReport(self._lazy, self._bounded(self._lazy))
-                self._loader.surroundings.metrics.add_source(self._report.families)
+                self._report = BudgetReport(self._lazy, self._create_budget(self._lazy))
+                self._loader.load_context.metrics.add_source(self._report.families)
             return self._lazy
 
-    def _bounded(self, lazy: LazyLoading) -> MemoryBudget | None:
+    def _create_budget(self, lazy: LazyModelManager) -> MemoryBudget | None:
         if self._memory.limited:
-            from tritonpy.repository.budget.bounding import bound_memory
+            from tritonpy.repository.budget.factory import create_memory_budget
 
-            self._models.memory = bound_memory(self._table, self._loader, self._links, lazy, self._memory)
+            self._models.memory = create_memory_budget(self._table, self._loader, self._ensembles, lazy, self._memory)
         return self._models.memory
 
     def _unloaded(self, model: LoadedModel) -> None:
         if self._lazy is not None:
-            self._lazy.departed(model)
+            self._lazy.record_unload(model)
         self._events.unloaded(model)
 
-    def _load_lazy_members(self, key: str, patience: Patience) -> list[TritonError]:
-        """Load what a lazy ensemble stands on; what nobody else asked for is lazy with it."""
-        return self._load_members([key], patience)
+    def _load_lazy_members(self, key: str, deadline: LoadDeadline) -> list[TritonError]:
+        """Load the members of a lazy ensemble; those not requested otherwise are lazy, too."""
+        return self._load_members([key], deadline)
 
-    def _load_members(self, keys: Iterable[str], patience: Patience | None = None) -> list[TritonError]:
-        """Load what the ensembles among `keys` stand on, and what that stands on; return what went wrong."""
+    def _load_members(self, keys: Iterable[str], deadline: LoadDeadline | None = None) -> list[TritonError]:
+        """Load the members of the ensembles among `keys`, recursively; return the errors."""
         errors: list[TritonError] = []
 
         def load(key: str) -> None:
             model = found.models.get(key)
             try:
                 if model is not None:
-                    along = patience is not None and key not in self._asked
-                    if along or self._lazy is None or self._lazy.cold.get(key) is None:
-                        self._note(LoadRequest(key, model.listing.name, model), along=along)
-            except TritonError as wrong:
-                errors.append(wrong)
+                    as_member = deadline is not None and key not in self._requested
+                    if as_member or self._lazy is None or self._lazy.models.get(key) is None:
+                        self._register_lazy(LoadRequest(key, model.listing.name, model), as_member=as_member)
+            except TritonError as error:
+                errors.append(error)
                 return
-            failure = self._try_load(key, found, as_member=True, patience=patience)
+            failure = self._try_load(key, found, as_member=True, deadline=deadline)
             if failure is not None:
                 errors.append(failure)
 
         seen = {self._names.get(key, key) for key in keys}
-        while names := {name for key in keys for name in self._links.member_names(key)} - seen:
+        while names := {name for key in keys for name in self._ensembles.member_names(key)} - seen:
             seen |= names
             found = self._sources.look_up(*sorted(names))
             keys = found.names
-            self._at_once(load, keys)
+            self._load_concurrently(load, keys)
         return errors
 
-    def _at_once(self, load: Callable[[str], object], keys: Sequence[str]) -> None:
-        load_batch(load, keys, self._threads, _SLOW_AT_START_S, settle=True)
+    def _load_concurrently(self, load: Callable[[str], object], keys: Sequence[str]) -> None:
+        load_many(load, keys, self._threads, _SLOW_AT_START_S, wait_for_all=True)
 
     def _try_load(
         self,
@@ -374,15 +401,15 @@ class RepositoryManager:
         found: Scan,
         *,
         as_member: bool = False,
-        patience: Patience | None = None,
+        deadline: LoadDeadline | None = None,
         note: str | Callable[[], str] = "",
     ) -> TritonError | None:
         if key not in found.models:
             return _not_found(key, found)
         model = found.models[key]
-        return self._tried(LoadRequest(key, model.listing.name, model, as_member=as_member, patience=patience), note)
+        return self._load_one(LoadRequest(key, model.listing.name, model, as_member=as_member, deadline=deadline), note)
 
-    def _tried(self, request: LoadRequest, note: str | Callable[[], str] = "") -> TritonError | None:
+    def _load_one(self, request: LoadRequest, note: str | Callable[[], str] = "") -> TritonError | None:
         self._names[request.key] = request.name
         try:
             self._models.load(request, note)
@@ -390,9 +417,9 @@ class RepositoryManager:
             return error
         return None
 
-    def _settled(self, key: str) -> TritonError | None:
+    def _settle_ensemble(self, key: str) -> TritonError | None:
         try:
-            self._models.settle(key)
+            self._models.settle_ensemble(key)
         except TritonError as error:
             return error
         return None
@@ -408,8 +435,8 @@ def _check_name(name: str) -> None:
 
 def _not_found(name: str, found: Scan) -> TritonError:
     """Log that no model of this name can be loaded, and return the error for the caller."""
-    twice = name in found.duplicates
-    text = "not unique across all model repositories" if twice else "model not found in any model repository."
+    duplicates = name in found.duplicates
+    text = "not unique across all model repositories" if duplicates else "model not found in any model repository."
     log.error("failed to poll model '%s': %s", name, text)
     reason = f": {DUPLICATE}" if name in found.duplicates else ""
     return Internal(f"failed to load '{name}', failed to poll from model repository{reason}")

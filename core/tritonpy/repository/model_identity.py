@@ -1,4 +1,4 @@
-"""What tells the answers of one model version from those of all others in a response cache."""
+"""The identity of a model version in a response cache."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from tritonpy.api.backend import ModelContext
 
 
 def model_identity(context: ModelContext, shared: bool) -> bytes:
-    """Return the identity of the version that is being loaded: 32 bytes.
+    """Return the identity of the version being loaded: 32 bytes.
 
-    In a cache that only this server uses it is that of the load: a reload, for whatever reason, leaves the old answers behind. In a `shared` cache it is
-    made of namespace, name, version, configuration and the content of the files (all of them are read), so that other servers, and the next one here, find the
-    answers. An ensemble's answers depend on its members, which its own files do not tell: they are not shared. Raises OSError.
+    In a private cache the identity is random, so every reload invalidates the previous responses.
+    In a `shared` cache it is a digest of namespace, name, version, configuration and the contents
+    of all files, so that other servers and later runs find the responses. An ensemble's responses
+    depend on its members, whose contents are unknown here, so they are never shared. Raises
+    `OSError`.
     """
     digest = hashlib.sha256()
     if not shared or context.config.HasField("ensemble_scheduling"):
@@ -36,7 +38,7 @@ def _add(digest: hashlib._Hash, part: bytes) -> None:
 
 
 def _files(directory: Path, version: Path) -> list[Path]:
-    """Return the files of the version and those beside the versions, such as modules and labels."""
+    """Return the files of the version and those outside all version folders, such as labels."""
     found = [path for path in version.rglob("*") if path.is_file()]
     for entry in directory.iterdir():
         if entry.is_file():

@@ -1,4 +1,4 @@
-"""The load request's own files: a temporary model folder that hides the one on disk."""
+"""The files of a load request, in a temporary model folder that replaces the one on disk."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _MAX_PREFIX = 64
 
 
 def write_override(name: str, files: Mapping[str, bytes]) -> tempfile.TemporaryDirectory[str]:
-    """Write `files` ("file:<path in the model's folder>" -> content) into a new folder; the caller cleans it up.
+    """Write `files` ("file:<path in the model's folder>" -> content) into a new temporary folder.
 
-    A leading slash of a path is dropped, as in Triton. Raises InvalidArgument for a path that leaves the folder or that no file can have.
+    The caller cleans it up. A leading slash of a path is dropped, as in Triton. Raises
+    `InvalidArgument` for a path outside the folder or an invalid file name.
     """
     paths = {key: _relative(key) for key in files}
     folder = tempfile.TemporaryDirectory(prefix=f"tritonpy-{_UNUSUAL.sub('_', name)[:_MAX_PREFIX]}-")
@@ -36,19 +37,19 @@ def _write(key: str, target: Path, content: bytes) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
     except (FileExistsError, NotADirectoryError, IsADirectoryError) as error:
-        raise InvalidArgument(f"load parameter '{key}' names a file that another parameter has as a folder") from error
+        raise InvalidArgument(f"load parameter '{key}' names a file that is a folder in another parameter") from error
     except OSError as error:
-        if error.errno != errno.ENAMETOOLONG:  # of a file system that takes less than Linux does
+        if error.errno != errno.ENAMETOOLONG:  # file systems with shorter limits than usual
             raise
         raise InvalidArgument(f"load parameter '{shortened(key)}' is too long") from error
 
 
 def check_file_names(keys: Iterable[str]) -> None:
-    """Raise InvalidArgument for a name that no file can have."""
+    """Raise `InvalidArgument` for an invalid file name."""
     for key in keys:
         if "\0" in key:
             raise InvalidArgument(
-                f"Invalid file parameter {shortened(key)!r}: the name of a file has no null character"
+                f"Invalid file parameter {shortened(key)!r}: a file name cannot contain a null character"
             )
 
 

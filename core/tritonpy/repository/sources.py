@@ -1,4 +1,4 @@
-"""Which repository holds which model, when there are several."""
+"""The model repositories of a server, and which of them has which model."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository
-from tritonpy.config.qualified import qualified
-from tritonpy.shown_urls import without_secrets
+from tritonpy.config.qualified_names import qualified_name
+from tritonpy.redacted_urls import redact_urls
 
 DUPLICATE = "model appears in two or more repositories"
-_LOOKS = 3  # at a model whose files change while they are taken over
+_MAX_LOCALIZE_ATTEMPTS = 3  # for a model whose files change while they are copied
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A model and the repository that holds it; `namespace` is empty where the names of models are unique."""
+class FoundModel:
+    """A model and its repository; `namespace` is empty if model names are unique."""
 
     repository: Repository
     listing: ModelListing
@@ -26,15 +26,15 @@ class Found:
     @property
     def key(self) -> str:
         """The model's qualified name."""
-        return qualified(self.namespace, self.listing.name)
+        return qualified_name(self.namespace, self.listing.name)
 
-    def localize(self) -> tuple[Found, Path]:
-        """Return a local folder with the model's files, and the model as it is there: one that changes meanwhile is looked up again.
+    def localize(self) -> tuple[FoundModel, Path]:
+        """Return a local folder with the model's files, and the model as it is there.
 
-        Raises what the repository raises.
+        A model that changes meanwhile is looked up again. Raises what the repository raises.
         """
         found = self
-        for _ in range(_LOOKS - 1):
+        for _ in range(_MAX_LOCALIZE_ATTEMPTS - 1):
             try:
                 return found, found.repository.localize(found.listing)
             except ModelChanged:
@@ -47,9 +47,9 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What all repositories hold: the models that can be loaded by their qualified names, and the names that more than one of them has."""
+    """The models of all repositories by qualified name, and the names that several of them have."""
 
-    models: Mapping[str, Found] = field(default_factory=dict)
+    models: Mapping[str, FoundModel] = field(default_factory=dict)
     duplicates: frozenset[str] = frozenset()
 
     @property
@@ -57,20 +57,20 @@ class Scan:
         """Every name, sorted."""
         return sorted({*self.models, *self.duplicates})
 
-    def called(self, name: str) -> list[str]:
-        """Return the qualified names of the models with this plain name; the name itself where there is none."""
+    def keys_for(self, name: str) -> list[str]:
+        """Return the qualified names of the models with this plain name, or the name itself."""
         return [key for key, found in self.models.items() if found.listing.name == name] or [name]
 
 
 class Sources:
-    """All model repositories; where they are `namespaced`, several of them may hold models of the same name."""
+    """All model repositories. With `namespaced`, several may have models of the same name."""
 
     def __init__(self, repositories: Sequence[Repository], namespaced: bool = False) -> None:
         self._repositories = repositories
         self._namespaced = namespaced
 
     def scan(self) -> Scan:
-        """List all repositories. Raises Unavailable for one that cannot be read."""
+        """List all repositories. Raises `Unavailable` for one that cannot be read."""
         return _scan(
             self._found(repository, listing)
             for repository in self._repositories
@@ -78,7 +78,7 @@ class Sources:
         )
 
     def look_up(self, *names: str) -> Scan:
-        """Return what all repositories hold of models of these names: no other model's files are looked at. Raises as `scan` does."""
+        """Return the models with these names, without reading other models. Raises as `scan` does."""
         return _scan(
             self._found(repository, listing)
             for repository in self._repositories
@@ -87,18 +87,21 @@ class Sources:
         )
 
     def names(self) -> Counter[tuple[str, str]]:
-        """Return every namespace and name and how many repositories have it; no model's files are looked at. Raises as `scan` does."""
+        """Return every (namespace, name) and its number of repositories, without reading files.
+
+        Raises as `scan` does.
+        """
         return Counter(
             (self._namespace(repository), name) for repository in self._repositories for name in repository.names()
         )
 
     def watch(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called when a repository sees that its models may have changed."""
+        """Call `changed` when a repository notices that its models may have changed."""
         for repository in self._repositories:
             repository.watch(changed)
 
     def interrupt(self) -> None:
-        """Let what waits for a repository end soon."""
+        """Interrupt pending operations of the repositories."""
         for repository in self._repositories:
             repository.interrupt()
 
@@ -107,15 +110,15 @@ class Sources:
         for repository in self._repositories:
             repository.close()
 
-    def _found(self, repository: Repository, listing: ModelListing) -> Found:
-        return Found(repository, listing, self._namespace(repository))
+    def _found(self, repository: Repository, listing: ModelListing) -> FoundModel:
+        return FoundModel(repository, listing, self._namespace(repository))
 
     def _namespace(self, repository: Repository) -> str:
-        return without_secrets(repository.context.url) if self._namespaced else ""
+        return redact_urls(repository.context.url) if self._namespaced else ""
 
 
-def _scan(found: Iterable[Found]) -> Scan:
-    models: dict[str, Found] = {}
+def _scan(found: Iterable[FoundModel]) -> Scan:
+    models: dict[str, FoundModel] = {}
     duplicates: set[str] = set()
     for model in found:
         if model.key in models:

@@ -1,4 +1,4 @@
-"""Which versions of a model are served. Pure functions over a listing and a version policy."""
+"""Selection of versions by the version policy. Pure functions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _LARGEST = 2**63 - 1  # a version is an int64 in every protocol
 
 
 def version_folders(files: Iterable[str]) -> tuple[list[int], list[str]]:
-    """Return the versions among a model's relative paths, ascending, and the folders that look like one but are not.
+    """Return the versions in a model's relative paths, ascending, and the ignored folders.
 
-    A version folder is a positive number of 64 bits without leading zeros; folders with other names belong to the model.
+    A version folder is a positive 64-bit number without leading zeros. Other folders with numeric
+    names are ignored; the rest belong to the model.
     """
     versions, ignored = set(), set()
     for path in files:
@@ -29,14 +30,14 @@ def version_folders(files: Iterable[str]) -> tuple[list[int], list[str]]:
 
 
 def versions_to_load(config: ModelConfig, available: Iterable[int]) -> tuple[list[int], list[int]]:
-    """Return the versions that the policy of `config` chooses of `available`, ascending, and those it names that are not there."""
+    """Return the versions that the policy selects, ascending, and those it names that are missing."""
     present = sorted(available)
     policy = config.version_policy
     missing: list[int] = []
     if policy.HasField("specific"):
-        wanted = set(policy.specific.versions)
-        chosen = [version for version in present if version in wanted]
-        missing = sorted(wanted - set(present))
+        named = set(policy.specific.versions)
+        chosen = [version for version in present if version in named]
+        missing = sorted(named - set(present))
     elif policy.HasField("all"):
         chosen = present
     else:

@@ -1,4 +1,4 @@
-"""Which calls between models are open, and which new one could never be answered."""
+"""The graph of calls between models, and the refusal of calls that would deadlock."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
 from tritonpy.config.needed_steps import needed_steps
-from tritonpy.config.normalize import instance_specs
-from tritonpy.config.qualified import called_model
+from tritonpy.config.normalization import instance_specs
+from tritonpy.config.qualified_names import called_model
 from tritonpy.errors import TritonError, Unavailable
-from tritonpy.runners.deadlock import circle, stuck
+from tritonpy.runners.deadlock import find_cycle, find_stuck
 from tritonpy.runners.slot import Slot
 from tritonpy.types import Batch, InferRequest
 
@@ -21,18 +21,21 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Node = Slot | InferRequest
-_INSTANCE_WAY = "make the call from a decoupled model after its 'execute' returned: it then holds no instance"
-_LOOP_WAY = "await 'async_exec' in place of 'exec', which stops the event loop of all the coroutines of an instance"
+_INSTANCE_ADVICE = "make the call from a decoupled model after its 'execute' returned: it then holds no instance"
+_LOOP_ADVICE = "await 'async_exec' instead of 'exec', which blocks the event loop of all the coroutines of an instance"
 _Caller = TypeVar("_Caller", Batch, InferRequest)
 
 
 class CallGraph:
-    """One per server: every request that a model makes of another while it is open.
+    """The requests in flight that models make to other models; one per server.
 
-    A call waits for the instance that has it, or for any instance of its model, and for the calls that were made to answer it; an instance waits for
-    the calls that its running execution made, and for one that a coroutine made that was left to go on, if its event loop stands still meanwhile.
-    An ensemble stands for the models of the steps that it has yet to call. Answered calls vanish by themselves.
-    `find(name, version)` returns the configuration of a model that serves, or raises a TritonError. May be used from any thread.
+    A call waits for its instance, or for any instance of its model, and for the calls made on its
+    behalf. An instance waits for the calls of its running execution. It also waits for a call of a
+    background coroutine that blocks the event loop. An ensemble waits for the models of its
+    remaining steps. Finished calls are removed automatically.
+
+    `find(name, version)` returns the configuration of a ready model or raises a `TritonError`. Any
+    thread may use this class.
     """
 
     def __init__(self, find: Callable[[str, int], ModelConfig]) -> None:
@@ -41,75 +44,79 @@ class CallGraph:
         self._open: WeakSet[InferRequest] = WeakSet()
         self._made_by: WeakKeyDictionary[Batch, WeakSet[InferRequest]] = WeakKeyDictionary()
         self._made_for: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
-        self._models_called: WeakKeyDictionary[InferRequest, Counter[str]] = WeakKeyDictionary()  # answered calls count
+        # Including finished calls.
+        self._models_called: WeakKeyDictionary[InferRequest, Counter[str]] = WeakKeyDictionary()
         self._dependent: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
-        # By a call for which an event loop stands still: what stands for that loop.
+        # For a call that blocks an event loop: the batch that represents the loop.
         self._stopped: WeakKeyDictionary[InferRequest, Batch] = WeakKeyDictionary()
 
     def admit(self, call: InferRequest, execution: Batch | None) -> None:
-        """Take `call` in, for which `execution` waits: it holds its instance (None: nobody's instance is held).
+        """Add `call`, for which `execution` waits on its instance (None: no instance waits).
 
-        Raises Unavailable for a call that could never be answered; it is then not taken in.
+        Raises `Unavailable` for a call that would deadlock, which is not added.
         """
         with self._lock:
             self._open.add(call)
             if execution is None:
                 execution = self._loop_of(call)
             if execution is not None:
-                _note(self._made_by, execution, call)
+                _add_call(self._made_by, execution, call)
             if call.parent is not None and call.parent in self._open:
-                _note(self._made_for, call.parent, call)
+                _add_call(self._made_for, call.parent, call)
                 self._models_called.setdefault(call.parent, Counter())[call.model_name] += 1
             waits = self._waits(call)
-            held = stuck(waits)
+            held = find_stuck(waits)
             if call in held:
                 self._open.discard(call)
-                way = _LOOP_WAY if call in self._stopped else _INSTANCE_WAY
-                raise _refusal(call.parent if execution is None else execution.instance, circle(waits, held, call), way)
+                way = _LOOP_ADVICE if call in self._stopped else _INSTANCE_ADVICE
+                raise _refusal(
+                    call.parent if execution is None else execution.instance, find_cycle(waits, held, call), way
+                )
 
     def admit_child(self, call: InferRequest) -> None:
-        """Take `call` in if somebody's instance waits for it, as its parent tells: a step of an ensemble, or a call of a model in this process.
+        """Add `call` if an instance waits for it because of its parent.
 
-        Raises as `admit` does.
+        Such a call is a step of an ensemble or a call of a model in this process. Raises as `admit`
+        does.
         """
         parent = call.parent
-        if parent is None or call in self._open:  # who knew more took it in
+        if parent is None or call in self._open:  # already added with more information
             return
         batch = parent.batch
-        if batch is not None and batch.executing and not call.went_on:
+        if batch is not None and batch.executing and not call.detached:
             self.admit(call, batch)
-        elif parent in self._open or call.stops_loop:
+        elif parent in self._open or call.blocks_loop:
             self.admit(call, None)
 
     def bind(self, call: InferRequest) -> None:
-        """Let `call` end early when the request does for which an instance made it: see `cancel_calls_for`."""
+        """Let `cancel_calls_for` cancel `call` together with the request that it was made for."""
         parent = call.parent
         if parent is not None and parent.batch is not None:
             with self._lock:
-                _note(self._dependent, parent, call)
+                _add_call(self._dependent, parent, call)
 
     def cancel_calls_for(self, request: InferRequest) -> None:
-        """Cancel what was called to answer `request`."""
+        """Cancel the calls that were made to process `request`."""
         with self._lock:
             calls = list(self._dependent.get(request, ()))
         for call in calls:
             call.cancel()
 
     def forget(self, call: InferRequest) -> None:
-        """Take `call` out: nobody took it."""
+        """Remove `call`, which was not accepted."""
         with self._lock:
             self._open.discard(call)
 
     def _loop_of(self, call: InferRequest) -> Batch | None:
-        """Return what stands for the event loop that waits for `call`: an execution of nothing, which lasts until the answer."""
+        """Return an empty execution that represents the event loop blocked by `call`."""
         batch = None if call.parent is None else call.parent.batch
-        if batch is None or not call.stops_loop:
+        if batch is None or not call.blocks_loop:
             return None
         self._stopped[call] = loop = Batch([], model=batch.model, instance=batch.instance, executing=True)
         return loop
 
     def _waits(self, call: InferRequest) -> dict[Node, list[list[Node]]]:
-        """Return what `call` waits for, and what that waits for, and so on."""
+        """Return the wait-for graph that is reachable from `call`."""
         blocked = self._blocked()
         stopped = {self._stopped[call].instance for call in self._still_open(self._stopped)}
         waits: dict[Node, list[list[Node]]] = {}
@@ -122,7 +129,7 @@ class CallGraph:
         return waits
 
     def _blocked(self) -> dict[Slot, tuple[ModelConfig, list[InferRequest]]]:
-        """Return the instances that wait for calls: each one's model, and the calls."""
+        """Return the instances that wait for calls, each with its model and the calls."""
         blocked: dict[Slot, tuple[ModelConfig, list[InferRequest]]] = {}
         for batch, calls in list(self._made_by.items()):
             waiting = self._still_open(calls)
@@ -138,8 +145,8 @@ class CallGraph:
         batch, groups = node.batch, list[list[Node]]()
         if batch is None:
             called = self._models_called.get(node, Counter())
-            wanted = None if node.outputs is None else tuple(node.outputs)
-            groups += self._instances(node.model_name, node.model_version, wanted, blocked, stopped, set(), called)
+            requested = None if node.outputs is None else tuple(node.outputs)
+            groups += self._instances(node.model_name, node.model_version, requested, blocked, stopped, set(), called)
         elif batch.executing or batch.instance in stopped:
             groups.append([batch.instance])
         groups += [[call] for call in self._still_open(self._made_for.get(node, ()))]
@@ -149,61 +156,63 @@ class CallGraph:
         self,
         name: str,
         version: int,
-        wanted: Collection[str] | None,
+        requested: Collection[str] | None,
         blocked: dict[Slot, tuple[ModelConfig, list[InferRequest]]],
         stopped: Collection[Slot],
         seen: set[tuple[str, int]],
         called: Counter[str],
     ) -> Iterator[list[Node]]:
-        """Yield the instances of a model, where all of them are blocked; of an ensemble, those of each model that is not yet `called` for it.
+        """Yield the instances of a model if all of them are blocked.
 
-        One whose event loop is stopped stands for itself, too: it executes nothing and so may be given what it cannot begin.
-        `wanted` are the outputs that it is asked for (None: all): an ensemble runs the steps that they need.
+        For an ensemble, yields those of each model that is not yet `called` for it. An instance
+        with a blocked event loop is also yielded alone: it may be assigned a request that it cannot
+        begin. `requested` are the requested outputs (None: all), which determine the steps of an
+        ensemble.
         """
         if (name, version) in seen:
             return
         seen.add((name, version))
         try:
             config = self._find(name, version)
-        except TritonError:  # a call to it fails, which is an answer
+        except TritonError:  # a call to it fails, and so does not wait
             return
-        slots: list[Node] = [slot for slot, (its, _) in blocked.items() if its is config and not slot.leaving]
+        slots: list[Node] = [slot for slot, (its, _) in blocked.items() if its is config and not slot.draining]
         yield from ([slot] for slot in slots if slot in stopped)
         if slots and len(slots) >= sum(not spec.passive for spec in instance_specs(config)):
             yield slots
         to_come = called.copy()
         steps = config.ensemble_scheduling.step
-        outputs = [output.name for output in config.output] if wanted is None else wanted
+        outputs = [output.name for output in config.output] if requested is None else requested
         for step in [steps[place] for place in needed_steps(steps, outputs)]:
             name = called_model(step)
             to_come[name] -= 1
             if to_come[name] < 0:
-                asked = tuple(step.output_map)
-                yield from self._instances(name, step.model_version, asked, blocked, stopped, seen, Counter())
+                outputs = tuple(step.output_map)
+                yield from self._instances(name, step.model_version, outputs, blocked, stopped, seen, Counter())
 
     def _still_open(self, calls: Iterable[InferRequest]) -> list[InferRequest]:
-        return [call for call in list(calls) if not call.answered and call in self._open]
+        return [call for call in list(calls) if not call.finished and call in self._open]
 
 
-def _note(calls: WeakKeyDictionary[_Caller, WeakSet[InferRequest]], caller: _Caller, call: InferRequest) -> None:
+def _add_call(calls: WeakKeyDictionary[_Caller, WeakSet[InferRequest]], caller: _Caller, call: InferRequest) -> None:
     made = calls.get(caller)
     if made is None:
         calls[caller] = made = WeakSet()
     made.add(call)
 
 
-def _refusal(caller: Node | None, path: list[Node], way_out: str) -> Unavailable:
-    """Return the error that tells of the circle: `path` begins with the refused call."""
+def _refusal(caller: Node | None, path: list[Node], advice: str) -> Unavailable:
+    """Return the error that describes the cycle; `path` begins with the refused call."""
     way = path if caller is None else [caller, *path]
     steps = [
         f"{_name(node)} waits for model '{then.model_name}'"
         for node, then in pairwise(way)
         if isinstance(then, InferRequest)
     ]
-    said = ", ".join(dict.fromkeys(steps))  # the way ends where it begins
+    chain = ", ".join(dict.fromkeys(steps))  # the path ends where it begins
     return Unavailable(
-        f"the call would wait for ever: {said}, and no other instance is free to answer. Give one of these models more instances "
-        f"(instance_group), or {way_out}."
+        f"the call would deadlock: {chain}, and no other instance is free to execute it. Give one of these models more instances "
+        f"(instance_group), or {advice}."
     )
 
 

@@ -1,71 +1,73 @@
-"""The answers of calls on their way to a caller that may be slow."""
+"""Flow control of the responses to calls, for callers that may be slow."""
 
 from __future__ import annotations
 
 from threading import Lock
 from weakref import WeakSet
 
-from tritonpy.ipc.windows import MAX_ANSWERS, MAX_BYTES
-from tritonpy.types import InferRequest, Room
+from tritonpy.ipc.windows import MAX_BYTES, MAX_RESPONSES
+from tritonpy.types import FlowControl, InferRequest
 
 
 class CallStream:
-    """What a caller has not taken of the answers to one call; the `tag` of that call's request, whose producer waits for `room`.
+    """The responses to one call that its caller has not consumed; the `tag` of the request.
 
-    `wanted` says that the caller waits for its first answer and may take nothing else before, `left` that nobody is to take any more.
-    `number` is the caller's own.
+    The producer waits for `flow_control`. `awaited` is set while the caller waits for the first
+    response and may consume nothing else before it. `abandoned` is set when no code will consume
+    further responses. `number` is for the caller's own use.
     """
 
-    __slots__ = ("_lock", "_overdrawn", "left", "number", "room", "wanted")
+    __slots__ = ("_lock", "_overdraft", "abandoned", "awaited", "flow_control", "number")
 
     def __init__(self, number: int = 0) -> None:
         self.number = number
-        self.room = Room(MAX_ANSWERS, MAX_BYTES)
-        self.wanted = False
-        self.left = False
+        self.flow_control = FlowControl(MAX_RESPONSES, MAX_BYTES)
+        self.awaited = False
+        self.abandoned = False
         self._lock = Lock()
-        self._overdrawn = 0  # answers that count as taken and are not
+        self._overdraft = 0  # responses that count as consumed but are not
 
     @property
-    def untaken(self) -> int:
-        """Answers that the caller has yet to take."""
-        return self.room.answers + self._overdrawn
+    def unconsumed(self) -> int:
+        """Responses that the caller has yet to consume."""
+        return self.flow_control.responses + self._overdraft
 
-    def took(self, count: int = 1) -> None:
-        """Take note that the caller took `count` answers, of those that there are."""
+    def consume(self, count: int = 1) -> None:
+        """Record that the caller consumed `count` of the available responses."""
         for _ in range(count):
             with self._lock:
-                overdrawn = self._overdrawn > 0
+                overdrawn = self._overdraft > 0
                 if overdrawn:
-                    self._overdrawn -= 1
+                    self._overdraft -= 1
             if not overdrawn:
                 self._take()
 
-    def leave(self) -> None:
-        """Let the call run out unheard: nobody waits until its answers are taken."""
-        self.left = True
-        self.room.abandon()
+    def abandon(self) -> None:
+        """Let the call finish without a consumer: its producer is not blocked any more."""
+        self.abandoned = True
+        self.flow_control.abandon()
 
-    def overdraw(self) -> None:
-        """Let the producer go on by another window though nothing was taken."""
-        for _ in range(self.room.answers):
+    def extend_window(self) -> None:
+        """Let the producer send another window although nothing was consumed."""
+        for _ in range(self.flow_control.responses):
             with self._lock:
-                self._overdrawn += 1
+                self._overdraft += 1
             self._take()
 
     def _take(self) -> None:
         try:
-            self.room.take()
-        except IndexError:  # taken and overdrawn at the same moment
+            self.flow_control.take()
+        except IndexError:  # consumed and overdrawn at the same time
             with self._lock:
-                self._overdrawn -= 1
+                self._overdraft -= 1
 
 
 class CallStreams:
-    """The open calls of one caller; any thread may use it.
+    """The calls in flight of one caller; any thread may use it.
 
-    A caller that takes two streams of one model by turns may wait for the first answer of one, which waits for the instance that the
-    other occupies, which waits for the caller. The other is then not held back.
+    A caller that alternates between two streams of one model can deadlock. It waits for the first
+    response of one stream, which waits for the instance that the other stream occupies, which waits
+    for the caller. Flow control is then lifted for the other stream.
     """
 
     def __init__(self) -> None:
@@ -73,33 +75,36 @@ class CallStreams:
         self._open: WeakSet[InferRequest] = WeakSet()
 
     def begin(self, call: InferRequest) -> None:
-        """Take in a call whose `tag` is a `CallStream`."""
+        """Add a call whose `tag` is a `CallStream`."""
         with self._lock:
             self._open.add(call)
 
     def end(self, call: InferRequest) -> None:
-        """Forget a call; it has its final answer, or nobody took it."""
+        """Remove a call that has finished or was not accepted."""
         with self._lock:
             self._open.discard(call)
 
     def close(self) -> None:
-        """Hold nobody back any more: there is no caller."""
+        """Lift flow control for all calls: the caller is gone."""
         with self._lock:
             calls = list(self._open)
         for call in calls:
-            call.tag.leave()
+            call.tag.abandon()
 
-    def want(self, call: InferRequest) -> None:
-        """Take note that the caller waits for the first answer of `call`."""
-        call.tag.wanted = True
-        self.let_go_on()
+    def mark_awaited(self, call: InferRequest) -> None:
+        """Record that the caller waits for the first response of `call`."""
+        call.tag.awaited = True
+        self.resume_blocked()
 
-    def let_go_on(self) -> None:
-        """Hold no stream back that may hold what the caller waits for; to be called whenever one is held back."""
+    def resume_blocked(self) -> None:
+        """Lift flow control for streams that may occupy the instance the caller waits for.
+
+        To be called whenever a producer is blocked.
+        """
         with self._lock:
             calls = list(self._open)
-        wanted = {call.model_name for call in calls if call.tag.wanted and call.batch is None and not call.answered}
-        if wanted:
+        models = {call.model_name for call in calls if call.tag.awaited and call.batch is None and not call.finished}
+        if models:
             for call in calls:
-                if call.model_name in wanted and call.batch is not None and call.tag.room.holds_back:
-                    call.tag.overdraw()
+                if call.model_name in models and call.batch is not None and call.tag.flow_control.blocks_producer:
+                    call.tag.extend_window()

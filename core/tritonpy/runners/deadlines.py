@@ -1,4 +1,4 @@
-"""Cancels requests whose deadline passes."""
+"""Cancellation of requests at their deadlines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from tritonpy.clock import now_ns
 from tritonpy.runners.timer import Timer
 from tritonpy.types import InferRequest
 
-_FEW = 64
+_MIN_ENTRIES = 64
 _Entry = tuple[int, int, weakref.ref[InferRequest]]
 
 
 class Deadlines:
-    """The deadlines of open requests; any thread may use it.
+    """The deadlines of requests in flight; any thread may use it.
 
-    Answered requests are neither kept alive nor kept in mind: clients with long deadlines that are answered soon leave nothing behind
-    that grows with their number. One timer is armed at a time, unless an earlier deadline comes.
+    Finished requests are not kept alive, and their entries are removed regularly. Clients with long
+    deadlines and fast responses therefore cost no lasting memory. One timer is armed at a time,
+    unless an earlier deadline comes.
     """
 
     def __init__(self, timer: Timer) -> None:
@@ -28,24 +29,24 @@ class Deadlines:
         self._lock = threading.Lock()
         self._order = itertools.count()
         self._heap: list[_Entry] = []
-        self._most = _FEW  # entries before the answered ones are thrown out
+        self._max_entries = _MIN_ENTRIES  # number of entries at which those of finished requests are removed
         self._armed_ns = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
     def watch(self, request: InferRequest) -> None:
-        """Cancel `request` at its `deadline_ns`, unless it was answered before."""
+        """Cancel `request` at its `deadline_ns` unless it finishes before."""
         with self._lock:
-            if len(self._heap) >= self._most:
-                self._throw_out()
+            if len(self._heap) >= self._max_entries:
+                self._remove_finished()
             heapq.heappush(self._heap, (request.deadline_ns, next(self._order), weakref.ref(request)))
             self._arm()
 
-    def _throw_out(self) -> None:
+    def _remove_finished(self) -> None:
         self._heap = [entry for entry in self._heap if _is_open(entry[2]())]
         heapq.heapify(self._heap)
-        self._most = max(_FEW, 2 * len(self._heap))
+        self._max_entries = max(_MIN_ENTRIES, 2 * len(self._heap))
 
     def _arm(self) -> None:
         earliest = self._heap[0][0]
@@ -60,13 +61,13 @@ class Deadlines:
     def _take_due(self, armed_ns: int) -> list[InferRequest]:
         due: list[InferRequest] = []
         with self._lock:
-            if armed_ns != self._armed_ns:  # an earlier deadline has come since, and has seen to the rest
+            if armed_ns != self._armed_ns:  # a timer for an earlier deadline has handled the others
                 return due
             now = now_ns()
             while self._heap:
                 deadline_ns, _, reference = self._heap[0]
                 request = reference()
-                if request is not None and not request.answered:
+                if request is not None and not request.finished:
                     if deadline_ns > now:
                         break
                     due.append(request)
@@ -78,4 +79,4 @@ class Deadlines:
 
 
 def _is_open(request: InferRequest | None) -> bool:
-    return request is not None and not request.answered
+    return request is not None and not request.finished

@@ -1,4 +1,4 @@
-"""Who waits for whom, and who waits for ever: pure functions of a graph."""
+"""Deadlock detection in a wait-for graph, as pure functions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Collection, Hashable, Mapping
 from typing import TypeVar
 
 Node = TypeVar("Node", bound=Hashable)
-# A node goes on when, of each of its groups, at least one member does. A node without groups, or without an entry, is not held up.
+# A node can proceed when at least one member of each of its groups can. A node without groups or
+# without an entry is not blocked.
 Waits = Mapping[Node, Collection[Collection[Node]]]
 
 
-def stuck(waits: Waits[Node]) -> set[Node]:
-    """Return the nodes that can never go on, whatever happens first."""
+def find_stuck(waits: Waits[Node]) -> set[Node]:
+    """Return the nodes that can never proceed, in any order of events."""
     held = set(waits)
     while True:
         free = {node for node in held if all(any(each not in held for each in group) for group in waits[node])}
@@ -20,8 +21,8 @@ def stuck(waits: Waits[Node]) -> set[Node]:
         held -= free
 
 
-def circle(waits: Waits[Node], held: set[Node], start: Node) -> list[Node]:
-    """Return a way from the stuck node `start`, from each node to one that it waits for in vain, until a node comes again."""
+def find_cycle(waits: Waits[Node], held: set[Node], start: Node) -> list[Node]:
+    """Return a path from `start` of stuck nodes that wait for the next, until one repeats."""
     path = [start]
     while path[-1] not in path[:-1]:
         group = next(group for group in waits[path[-1]] if held.issuperset(group))

@@ -1,4 +1,4 @@
-"""Brings requests and instances of one model together: the lock, the scheduler, and who waits for what."""
+"""The dispatcher, which assigns requests to the instances of one model."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from functools import partial
 
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
-from tritonpy.runners.rings import Rings
 from tritonpy.runners.slot import PooledSlot, Slot
 from tritonpy.runners.timer import Timer
+from tritonpy.runners.wakeups import Wakeups
 from tritonpy.types import Batch, InferRequest
 
-# Answers given while the lock is held wait until it is free: a sink is never called under a model's lock.
+# Sends the responses that were deferred under the model's lock: a sink is never called under it.
 Flush = Callable[[], None]
 
 
 class Step(Enum):
-    """What a thread does next for an instance that has no thread of its own. END: the model is closed, or done with the instance."""
+    """The next step of a thread for a pooled instance; END: the model or the instance is closed."""
 
     EXECUTE = auto()
     IDLE = auto()
@@ -27,94 +27,102 @@ class Step(Enum):
 
 
 class Dispatcher:
-    """The shell round a scheduler. The calls of a scheduler with instances are made under `lock`.
+    """Wraps a scheduler; a scheduler with instances is called under `lock`.
 
-    The lock is re-entrant because a scheduler may answer a request that it drops from inside any of its methods.
+    The lock is re-entrant because a scheduler may fail a request that it drops from inside any of
+    its methods.
     """
 
-    def __init__(self, timer: Timer, rings: Rings | None = None) -> None:
+    def __init__(self, timer: Timer, wakeups: Wakeups | None = None) -> None:
         self.lock = threading.RLock()
-        self.waiting = 0  # requests enqueued and not taken
-        self.flush: Flush = _nothing
+        self.waiting = 0  # requests enqueued but not taken
+        self.flush: Flush = _no_op
         self.failed: Callable[[Exception], None] = _raise
-        # Hands a request to a scheduler with instances without ringing any: `offered` does that for all. The caller holds the lock.
+        # Passes a request to a scheduler with instances without waking any; `announce` wakes one
+        # for all. The caller holds the lock.
         self.offer: Callable[[InferRequest], None]
-        # The same with requests that are alike, all or none of them.
-        self.offer_alike: Callable[[Sequence[InferRequest]], bool]
+        # The same for coalesced requests: all or none of them.
+        self.offer_many: Callable[[Sequence[InferRequest]], bool]
         self._timer = timer
-        self._rings = rings or Rings()
-        self._rung = False  # a ring is due at the end of the loop's turn
-        self._lonely = True  # the last batch was a single request
+        self._wakeups = wakeups or Wakeups()
+        self._wake_pending = False  # a wake-up is due at the end of the event-loop iteration
+        self._last_was_single = True  # whether the last batch was a single request
         self._idle: list[Slot] = []
-        self._leaving: list[Slot] = []
+        self._draining: list[Slot] = []
         self._closed = False
         self._bounded = False
         self._armed_ns = 0
         self._scheduler: Scheduler
 
     def attach(self, scheduler: Scheduler) -> None:
-        """Take the scheduler; done once, before the first request."""
+        """Set the scheduler; called once, before the first request."""
         self._scheduler = scheduler
         self.offer = scheduler.enqueue
-        self.offer_alike = scheduler.enqueue_alike if _means_its_enqueue_alike(type(scheduler)) else _none
-        # Resolved once: most schedulers have nothing that expires and do not care about releases.
+        self.offer_many = scheduler.enqueue_many if _overrides_enqueue_many(type(scheduler)) else _decline
+        # Determined once: most schedulers have no timeouts and ignore releases.
         self._expires = type(scheduler).expire is not Scheduler.expire
-        self._wants_releases = type(scheduler).released is not Scheduler.released
+        self._tracks_releases = type(scheduler).released is not Scheduler.released
         self._has_instances = scheduler.uses_instances
 
     def enqueue(self, request: InferRequest) -> None:
-        """Hand `request` to the scheduler and ring an idle instance.
+        """Pass `request` to the scheduler and wake an idle instance.
 
-        The caller holds the lock, except for a scheduler without instances: that one calls other models.
+        The caller holds the lock, except for a scheduler without instances, which calls other
+        models.
         """
         self._scheduler.enqueue(request)
         if self._has_instances:
-            self.offered(1, request.queued_ns)
+            self.announce(1, request.queued_ns)
 
-    def offered(self, count: int, now_ns: int) -> None:
-        """Take note that the scheduler has `count` more requests, and ring an idle instance; the lock is still the one that they came under."""
+    def announce(self, count: int, now_ns: int) -> None:
+        """Record that the scheduler has `count` more requests, and wake an idle instance.
+
+        The caller has held the lock since it passed the requests to the scheduler.
+        """
         self.waiting += count
         try:
             if self._expires:
                 self._expire(now_ns)
-            if self._idle and not self._rung:
-                if self._lonely and self.waiting == 1:
-                    self._ring(now_ns)  # one request at a time: nobody else is about to come
+            if self._idle and not self._wake_pending:
+                if self._last_was_single and self.waiting == 1:
+                    self._wake_one(now_ns)  # requests come one at a time: do not wait for others
                 else:
-                    self._rung = True
-                    self._rings.soon(self._ring_idle)
-        except Exception as error:  # the scheduler has the requests: the caller must not answer them too
+                    self._wake_pending = True
+                    self._wakeups.soon(self._wake_idle)
+        except Exception as error:
+            # The scheduler owns the requests: the caller must not fail them, too.
             self.failed(error)
 
     def wait_ready(self, slot: Slot) -> bool:
-        """Park the calling thread until the scheduler has a batch for `slot`; False when the model is closed, or done with `slot`."""
+        """Block until the scheduler has a batch for `slot`; return False if it gets no more."""
         while True:
-            if slot.handed is not None:
+            if slot.assigned is not None:
                 return True
             with self.lock:
-                if self._closed or slot.gone:
+                if self._closed or slot.drained:
                     return False
-                ready = self._scheduler.ready(slot.index, now_ns()) if slot.room() > 0 else False
+                ready = self._scheduler.ready(slot.index, now_ns()) if slot.capacity() > 0 else False
                 if ready is True:
                     return True
                 slot.until_ns = 0 if ready is False else ready
                 slot.idle = True
                 self._idle.append(slot)
             self.flush()
-            self.wait_ring(slot)
+            self.wait_wakeup(slot)
 
     def next_step(self, slot: PooledSlot) -> Step:
-        """Say what the calling thread, which a pool lent to `slot`, does next. With IDLE it has nothing to do with `slot` any more.
+        """Return the next step of the calling thread, which a pool lent to `slot`.
 
-        Where the scheduler named a time, the thread waits for that: no other thread has to wake up first.
+        After IDLE, the thread must not use `slot` any more. If the scheduler named a time, the
+        thread itself waits for it, so that no other thread has to wake up first.
         """
         while True:
-            if slot.handed is not None:
+            if slot.assigned is not None:
                 return Step.EXECUTE
             with self.lock:
-                if self._closed or slot.gone:
+                if self._closed or slot.drained:
                     return Step.END
-                ready = self._scheduler.ready(slot.index, now_ns()) if slot.room() > 0 else False
+                ready = self._scheduler.ready(slot.index, now_ns()) if slot.capacity() > 0 else False
                 if ready is True:
                     return Step.EXECUTE
                 slot.until_ns = until_ns = 0 if ready is False else ready
@@ -123,111 +131,110 @@ class Dispatcher:
                 self._idle.append(slot)
             try:
                 self.flush()
-            except (
-                Exception
-            ) as error:  # the instance may be with another thread by now: this one must not go on with it
+            except Exception as error:  # another thread may own the instance by now
                 self.failed(error)
-            if until_ns == 0 or not self._woken(slot, until_ns):
+            if until_ns == 0 or not self._wait_woken(slot, until_ns):
                 return Step.IDLE
 
-    def _woken(self, slot: PooledSlot, until_ns: int) -> bool:
-        """Park the calling thread until `slot` is rung, or until `until_ns`; False where another thread has `slot` then."""
-        if slot.bell.acquire(timeout=max(until_ns - now_ns(), 0) / 1e9):
+    def _wait_woken(self, slot: PooledSlot, until_ns: int) -> bool:
+        """Block until `slot` is woken or `until_ns`; return False if another thread owns it."""
+        if slot.wakeup.acquire(timeout=max(until_ns - now_ns(), 0) / 1e9):
             return True
         with self.lock:
             if slot.idle:
                 slot.idle = slot.parked = False
                 self._idle.remove(slot)
                 return True
-            if slot.parked:  # woken, and its owner has not woken this thread
+            if slot.parked:  # woken, but its owner has not woken this thread
                 slot.parked = False
                 return False
-        slot.bell.acquire()  # woken between the time-out and the lock
+        slot.wakeup.acquire()  # woken between the timeout and the lock
         return True
 
-    def hand_over(self, slot: PooledSlot) -> None:
-        """Let a thread go on with `slot`, which the caller has."""
+    def resume_on_thread(self, slot: PooledSlot) -> None:
+        """Let a thread continue with `slot`, which the caller owns."""
         with self.lock:
             slot.wake_thread()
 
-    def wants(self, slot: Slot) -> bool:
-        """Say whether the scheduler has a batch for `slot` right now."""
+    def has_batch_for(self, slot: Slot) -> bool:
+        """Return whether the scheduler has a batch for `slot` now."""
         with self.lock:
-            return not self._closed and slot.room() > 0 and self._scheduler.ready(slot.index, now_ns()) is True
+            return not self._closed and slot.capacity() > 0 and self._scheduler.ready(slot.index, now_ns()) is True
 
-    def wait_ring(self, slot: Slot) -> None:
-        """Park the calling thread, that of a `slot` that is idle, until it is rung or has to look again."""
+    def wait_wakeup(self, slot: Slot) -> None:
+        """Block the thread of the idle `slot` until it is woken or has to check again."""
         if slot.until_ns == 0:
-            slot.bell.acquire()
+            slot.wakeup.acquire()
             return
         wait_ns = slot.until_ns - now_ns()
-        if slot.bell.acquire(timeout=max(wait_ns, 0) / 1e9):
+        if slot.wakeup.acquire(timeout=max(wait_ns, 0) / 1e9):
             return
         with self.lock:
             if slot.idle:
                 slot.idle = False
                 self._idle.remove(slot)
                 return
-        slot.bell.acquire()  # rung between the time-out and the lock: take the ring, it must not wake a later wait
+        # Woken between the timeout and the lock: consume the wake-up, so that a later wait blocks.
+        slot.wakeup.acquire()
 
     def take(self, slot: Slot, limit: int) -> Batch | None:
-        """Cut a batch of at most `limit` requests for `slot`, if the scheduler still has one."""
+        """Return a batch of at most `limit` requests for `slot`, or None if there is none."""
         with self.lock:
             now = now_ns()
-            limit = min(limit, slot.room())
+            limit = min(limit, slot.capacity())
             ready = limit > 0 and self._scheduler.ready(slot.index, now) is True
-            batch = self._cut(slot, now, limit) if ready else None
+            batch = self._take_batch(slot, now, limit) if ready else None
             if self._idle:
-                self._ring_another(now)
+                self._wake_another(now)
         self.flush()
         return batch
 
     def take_or_idle(self, slot: Slot) -> Batch | None:
-        """Cut a batch for `slot`; where there is none, note that it is idle: it will be rung."""
+        """Return a batch for `slot`, or None and mark it idle, so that it will be woken."""
         with self.lock:
             if self._closed:
                 return None
             now = now_ns()
-            room = slot.room()
-            ready = self._scheduler.ready(slot.index, now) if room > 0 else False
-            batch = self._cut(slot, now, room) if ready is True else None
+            capacity = slot.capacity()
+            ready = self._scheduler.ready(slot.index, now) if capacity > 0 else False
+            batch = self._take_batch(slot, now, capacity) if ready is True else None
             if batch is not None:
-                self.withdraw(slot)
+                self.unmark_idle(slot)
                 if self._idle:
-                    self._ring_another(now)
+                    self._wake_another(now)
             else:
-                self._rest(slot, 0 if ready is True or ready is False else ready)
+                self._mark_idle(slot, 0 if ready is True or ready is False else ready)
                 if slot.until_ns:
-                    ring = partial(self._ring_due, slot, slot.until_ns)
-                    if not self._rings.at(slot.until_ns, ring):
-                        self._timer.at(slot.until_ns, ring)
+                    wake = partial(self._wake_due, slot, slot.until_ns)
+                    if not self._wakeups.at(slot.until_ns, wake):
+                        self._timer.at(slot.until_ns, wake)
         self.flush()
         return batch
 
-    def rest(self, slot: Slot) -> bool:
-        """Note that `slot` is idle, without a question to the scheduler; False when the model is closed."""
+    def mark_idle(self, slot: Slot) -> bool:
+        """Mark `slot` idle without querying the scheduler; return False if the model is closed."""
         with self.lock:
             if not self._closed:
-                self._rest(slot, 0)
+                self._mark_idle(slot, 0)
             return not self._closed
 
-    def rest_if_nothing_waits(self, slot: Slot) -> bool:
-        """Note that `slot` is idle, unless a request waits or the model is closed; say whether it is."""
+    def mark_idle_if_no_requests(self, slot: Slot) -> bool:
+        """Mark `slot` idle and return True, unless a request waits or the model is closed."""
         with self.lock:
-            if self.waiting or self._closed or slot.leaving:
+            if self.waiting or self._closed or slot.draining:
                 return False
-            self._rest(slot, 0)
+            self._mark_idle(slot, 0)
             return True
 
-    def withdraw(self, slot: Slot) -> None:
-        """Ring `slot` no more until it asks for a batch again."""
+    def unmark_idle(self, slot: Slot) -> None:
+        """Do not wake `slot` until it asks for a batch again."""
         with self.lock:
             if slot.idle:
                 slot.idle = False
                 self._idle.remove(slot)
 
     def lost(self, slot: Slot) -> None:
-        """Take note that the memory of an instance is gone."""
+        """Record that the memory of an instance is lost."""
         with self.lock:
             self._scheduler.lost(slot.index)
         self.flush()
@@ -238,18 +245,21 @@ class Dispatcher:
             self._scheduler.restored(slot.index)
         self.flush()
 
-    def take_back(self, requests: Sequence[InferRequest]) -> list[InferRequest]:
-        """Let requests wait again whose instance ended before it executed them, oldest first; return those that cannot."""
+    def requeue(self, requests: Sequence[InferRequest]) -> list[InferRequest]:
+        """Requeue requests, oldest first, whose instance ended before it executed them.
+
+        Returns those that cannot be requeued.
+        """
         with self.lock:
-            refused = list(self._scheduler.take_back(requests))
+            refused = list(self._scheduler.requeue(requests))
             for request in requests:
                 if request not in refused and request.batch is not None:
                     request.batch.instance.open -= 1
                     request.batch = None
                     self.waiting += 1
-                    if request.cancelled:  # its instance was told, and is gone
+                    if request.cancelled:  # the instance that was notified is gone
                         self._scheduler.cancel(request)
-            self._tell_release(None, False)
+            self._notify_release(None, False)
         self.flush()
         return refused
 
@@ -259,12 +269,12 @@ class Dispatcher:
             self._scheduler.cancel(request)
             return
         with self.lock:
-            if not request.answered and request.batch is None:
+            if not request.finished and request.batch is None:
                 self._scheduler.cancel(request)
         self.flush()
 
-    def left(self, request: InferRequest, reschedule: bool) -> None:
-        """Take note that `request` left its instance; the lock is held by the caller."""
+    def release(self, request: InferRequest, reschedule: bool) -> None:
+        """Record that `request` left its instance; the caller holds the lock."""
         if request.batch is not None:
             request.batch.instance.open -= 1
         elif self._has_instances:
@@ -272,51 +282,55 @@ class Dispatcher:
         if reschedule:
             request.batch = None
             self.waiting += 1
-        self._tell_release(request if self._wants_releases or reschedule else None, reschedule)
+        self._notify_release(request if self._tracks_releases or reschedule else None, reschedule)
 
-    def all_left(self, batch: Batch) -> None:
-        """Take note that all requests of `batch` left its instance; the lock is held by the caller."""
-        if self._wants_releases:
+    def release_all(self, batch: Batch) -> None:
+        """Record that all requests of `batch` left their instance; the caller holds the lock."""
+        if self._tracks_releases:
             for request in batch.requests:
-                self.left(request, reschedule=False)
+                self.release(request, reschedule=False)
         else:
             batch.instance.open -= len(batch.requests)
-            self._tell_release(None, False)
+            self._notify_release(None, False)
 
-    def _tell_release(self, request: InferRequest | None, reschedule: bool) -> None:
+    def _notify_release(self, request: InferRequest | None, reschedule: bool) -> None:
         try:
             if request is not None:
                 self._scheduler.released(request, reschedule)
-            if self._idle and not self._rung and (self._bounded or self._wants_releases):
-                self._ring_for_release()
-            if self._leaving:
-                self._dismiss()
-        except Exception as error:  # the answer has to leave all the same, and the caller is in the middle of it
+            if self._idle and not self._wake_pending and (self._bounded or self._tracks_releases):
+                self._wake_for_release()
+            if self._draining:
+                self._finish_draining()
+        except Exception as error:
+            # The response must still be sent, and the caller cannot handle the error.
             self._timer.at(now_ns(), partial(self.failed, error))
 
-    def bound(self) -> None:
-        """Take note that some instance bounds what it holds: each answer may make room for a batch."""
+    def mark_bounded(self) -> None:
+        """Record that an instance limits its requests: each response may allow a new batch."""
         self._bounded = True
 
     def wake(self) -> None:
-        """Ask the scheduler again, because something of its own changed, or an instance cannot do what it was rung for."""
+        """Query the scheduler again after it changed or an instance could not use its wake-up."""
         try:
             with self.lock:
-                self._ring(now_ns())
-                self._dismiss()
+                self._wake_one(now_ns())
+                self._finish_draining()
         except Exception as error:
             self.failed(error)
         self.flush()
 
-    def leave(self, slot: Slot) -> None:
-        """Give `slot`, whose instance the scheduler was told to forget, nothing more that is not bound to it; ring it when it is done with all."""
-        with self.lock:
-            slot.leaving = True
-            self._leaving.append(slot)
-            self._dismiss()
+    def drain(self, slot: Slot) -> None:
+        """Assign `slot` only what is bound to it, and wake it when all of that is done.
 
-    def wind_down(self) -> bool:
-        """Let no new sequence begin, where the scheduler knows sequences; say whether some live."""
+        The scheduler has already removed the instance.
+        """
+        with self.lock:
+            slot.draining = True
+            self._draining.append(slot)
+            self._finish_draining()
+
+    def stop_sequences(self) -> bool:
+        """Do not let new sequences begin; return whether any are live."""
         with self.lock:
             if type(self._scheduler).is_live is Scheduler.is_live:
                 return False
@@ -324,7 +338,7 @@ class Dispatcher:
             return self._scheduler.is_live()
 
     def close(self) -> None:
-        """Give no instance anything any more, and let their threads end."""
+        """Assign no more work and let the threads of the instances end."""
         with self.lock:
             self._closed = True
             for slot in self._idle:
@@ -332,97 +346,104 @@ class Dispatcher:
                 slot.close()
             self._idle.clear()
 
-    def _cut(self, slot: Slot, now: int, limit: int) -> Batch | None:
+    def _take_batch(self, slot: Slot, now: int, limit: int) -> Batch | None:
         batch = self._scheduler.take(slot.index, now, limit)
         if batch is None:
             return None
         count = len(batch.requests)
         slot.open += count
         self.waiting -= count
-        self._lonely = count == 1
+        self._last_was_single = count == 1
         batch.instance = slot
         batch.start_ns = now
         for request in batch.requests:
             request.batch = batch
         return batch
 
-    def _rest(self, slot: Slot, until_ns: int) -> None:
+    def _mark_idle(self, slot: Slot, until_ns: int) -> None:
         slot.until_ns = until_ns
         if not slot.idle:
             slot.idle = True
             self._idle.append(slot)
 
-    def _ring_due(self, slot: Slot, until_ns: int) -> None:
+    def _wake_due(self, slot: Slot, until_ns: int) -> None:
         with self.lock:
             if slot.idle and slot.until_ns == until_ns:
-                self.withdraw(slot)
-                slot.ring()
+                self.unmark_idle(slot)
+                slot.wake()
 
-    def _ring_for_release(self) -> None:
-        if self._rings.in_turn():  # the turn's other answers release more
-            self._rung = True
-            self._rings.soon(self._ring_idle)
+    def _wake_for_release(self) -> None:
+        if self._wakeups.is_on_loop():  # other responses of this event-loop iteration release more
+            self._wake_pending = True
+            self._wakeups.soon(self._wake_idle)
         else:
-            self._ring(now_ns())
+            self._wake_one(now_ns())
 
-    def _ring_idle(self) -> None:
-        self._rung = False  # before the question: who comes after it rings again
+    def _wake_idle(self) -> None:
+        self._wake_pending = False  # before the query, so that a later request wakes again
         batch: Batch | None = None
         try:
             with self.lock:
                 now = now_ns()
-                batch = self._cut_here(now)
+                batch = self._cut_inline(now)
                 if batch is None:
-                    self._ring(now)
-                    self._dismiss()
+                    self._wake_one(now)
+                    self._finish_draining()
         except Exception as error:
             self.failed(error)
         self.flush()
         if batch is not None:
             batch.instance.run(batch)
 
-    def _cut_here(self, now: int) -> Batch | None:
-        """Cut a batch for the only idle instance if it runs in the calling thread: it need not be rung, to ask for what is known already."""
+    def _cut_inline(self, now: int) -> Batch | None:
+        """Return a batch for the only idle instance if it can run in the calling thread.
+
+        Such an instance need not be woken.
+        """
         if len(self._idle) != 1:
             return None
         slot = self._idle[0]
-        room = slot.room()
-        if room <= 0 or not slot.runs_here() or self._scheduler.ready(slot.index, now) is not True:
+        capacity = slot.capacity()
+        if capacity <= 0 or not slot.can_run_inline() or self._scheduler.ready(slot.index, now) is not True:
             return None
-        batch = self._cut(slot, now, room)
+        batch = self._take_batch(slot, now, capacity)
         if batch is not None:
-            self.withdraw(slot)
+            self.unmark_idle(slot)
         return batch
 
-    def _ring(self, now: int) -> None:
-        # Rings at most one instance: when it has taken its batch, it rings the next one. Who has nothing to do comes before who would only keep it ready.
-        for slot in self._idle if len(self._idle) == 1 else sorted(self._idle, key=_open):
-            if slot.room() <= 0:
+    def _wake_one(self, now: int) -> None:
+        # Wake at most one instance: once it has taken its batch, it wakes the next one. Instances
+        # with fewer requests come first.
+        for slot in self._idle if len(self._idle) == 1 else sorted(self._idle, key=_count_open):
+            if slot.capacity() <= 0:
                 continue
             ready = self._scheduler.ready(slot.index, now)
             if ready is False or (ready is not True and 0 < slot.until_ns <= ready):
                 continue
             self._idle.remove(slot)
             slot.idle = False
-            slot.ring()
+            slot.wake()
             return
 
-    def _ring_another(self, now: int) -> None:
-        """Ring an instance for what is left; if the scheduler fails at that, the batch that was cut is executed all the same."""
+    def _wake_another(self, now: int) -> None:
+        """Wake an instance for the remaining requests.
+
+        If the scheduler fails here, the batch already taken is still executed.
+        """
         try:
-            self._ring(now)
+            self._wake_one(now)
         except Exception as error:
             self.failed(error)
 
-    def _dismiss(self) -> None:
-        for slot in tuple(self._leaving):
-            slot.dismissed = not self._scheduler.holds(slot.index)
-            if slot.dismissed and slot.open == 0:
-                slot.gone = True
-                self._leaving.remove(slot)
+    def _finish_draining(self) -> None:
+        for slot in tuple(self._draining):
+            slot.no_more_work = not self._scheduler.holds(slot.index)
+            if slot.no_more_work and slot.open == 0:
+                slot.drained = True
+                self._draining.remove(slot)
                 if slot.idle:
-                    self.withdraw(slot)
-                    slot.ring()
+                    self.unmark_idle(slot)
+                    slot.wake()
 
     def _expire(self, now: int) -> None:
         due = self._scheduler.expire(now)
@@ -437,24 +458,24 @@ class Dispatcher:
                 if not self._closed:
                     now = now_ns()
                     self._expire(now)
-                    self._ring(now)  # what expired may have made room for what waits
-                    self._dismiss()
+                    self._wake_one(now)  # expired requests may allow others to proceed
+                    self._finish_draining()
         except Exception as error:
             self.failed(error)
         self.flush()
 
 
-def _open(slot: Slot) -> int:
+def _count_open(slot: Slot) -> int:
     return slot.open
 
 
-def _means_its_enqueue_alike(kind: type[Scheduler]) -> bool:
-    """Say whether `enqueue_alike` was written for the `enqueue` that there is, and not for that of a base class."""
-    latest = next(each for each in kind.__mro__ if vars(each).keys() & {"enqueue", "enqueue_alike"})
-    return "enqueue_alike" in vars(latest)
+def _overrides_enqueue_many(kind: type[Scheduler]) -> bool:
+    """Return whether `enqueue_many` is defined at least as low in the MRO as `enqueue`."""
+    latest = next(each for each in kind.__mro__ if vars(each).keys() & {"enqueue", "enqueue_many"})
+    return "enqueue_many" in vars(latest)
 
 
-def _none(_requests: Sequence[InferRequest]) -> bool:
+def _decline(_requests: Sequence[InferRequest]) -> bool:
     return False
 
 
@@ -462,5 +483,5 @@ def _raise(error: Exception) -> None:
     raise error
 
 
-def _nothing() -> None:
-    """Nothing waits to be sent."""
+def _no_op() -> None:
+    """Do nothing: no response is deferred."""

@@ -1,4 +1,4 @@
-"""How full GPUs may be for further instances."""
+"""Limits of the memory in use on GPUs when instances are added."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from tritonpy.api.backend import InstanceContext
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig
-from tritonpy.devices import NobodyTells, gpu_memory
+from tritonpy.devices import GpuMemoryUnavailable, gpu_memory
 from tritonpy.errors import Unavailable
 
 _UNLIMITED: Mapping[int, float] = {}
 
 
 class GpuLimits:
-    """`limits` are the parts of each GPU's memory that may be in use, by whomever; `memory(gpu)` tells used and total bytes.
+    """The fractions of each GPU's memory that may be in use, by any process.
 
-    Raises InvalidServerConfig where one of `gpus` has a limit and nobody tells how full it is.
+    `memory(gpu)` returns the used and total bytes. Raises `InvalidServerConfig` if one of `gpus`
+    has a limit but its memory cannot be queried.
     """
 
     def __init__(
@@ -31,17 +32,20 @@ class GpuLimits:
         for gpu in sorted(limits.keys() & set(gpus)):
             try:
                 memory(gpu)
-            except NobodyTells as error:
+            except GpuMemoryUnavailable as error:
                 problems.append(
-                    ConfigProblem(f"devices.model_load_gpu_limit.{gpu}", f"GPU {gpu} does not tell: {error}")
+                    ConfigProblem(
+                        f"devices.model_load_gpu_limit.{gpu}", f"the memory in use on GPU {gpu} is unknown: {error}"
+                    )
                 )
         if problems:
             raise InvalidServerConfig(problems)
 
     def check(self, instances: Sequence[InstanceContext]) -> None:
-        """Raise Unavailable where a GPU is fuller than it may be, now that `instances` are built.
+        """Raise `Unavailable` if a GPU exceeds its limit after `instances` were built.
 
-        Afterwards and not before, as in Triton: who looks before would let the last one take all that is left.
+        As in Triton, the check comes after building. Otherwise the last instance could take all
+        remaining memory.
         """
         for instance in instances:
             if instance.kind == "GPU" and self._full(instance.device_id):

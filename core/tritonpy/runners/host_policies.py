@@ -1,4 +1,4 @@
-"""Where on the host instances run: the policies of the server, and what this machine can do of them."""
+"""Host policies: the processor cores and NUMA nodes on which instances run."""
 
 from __future__ import annotations
 
@@ -23,23 +23,27 @@ _NODES = Path("/sys/devices/system/node")
 
 @dataclass(frozen=True, slots=True)
 class HostPolicy:
-    """`cores` are those that threads are bound to, none: wherever the server runs; `node` is whose memory they use."""
+    """The cores of an instance's threads (empty: all of the server's) and its NUMA node."""
 
     cores: tuple[int, ...] = ()
     node: int | None = None
 
     def bind(self, instance: str) -> None:
-        """Bind the calling thread, and what it starts. What cannot be bound is logged: `instance` runs all the same."""
+        """Bind the calling thread and its future children; a failure is only logged."""
         trouble = bind_thread(self.cores, self.node)
         if trouble:
             log.warning("host policy of instance '%s': %s", instance, trouble)
 
 
 class HostPolicies:
-    """By their names. Raises InvalidServerConfig for cores and nodes that this machine does not have, or keeps from this process."""
+    """The host policies of the server by name.
+
+    Raises `InvalidServerConfig` for cores and nodes that this machine does not have or that this
+    process may not use.
+    """
 
     def __init__(self, settings: Mapping[str, HostPolicySettings] = _UNBOUND) -> None:
-        problems = [problem for name, policy in settings.items() for problem in _impossible(name, policy)]
+        problems = [problem for name, policy in settings.items() for problem in _find_problems(name, policy)]
         if problems:
             raise InvalidServerConfig(problems)
         self._policies = {
@@ -48,8 +52,11 @@ class HostPolicies:
         }
 
     def of(self, instance: InstanceContext) -> HostPolicy | None:
-        """Return the policy that `instance` follows, and note its cores there; None: it runs wherever the server does, as in Triton for a name
-        that the server does not know. One that somebody chose is then warned of."""
+        """Return the host policy of `instance` and set its cores, or return None.
+
+        Without a policy, the instance runs on all cores of the server, as in Triton. Logs a warning
+        if the user chose an unknown name.
+        """
         name = instance.host_policy
         policy = self._policies.get(name)
         if policy is not None:
@@ -57,7 +64,7 @@ class HostPolicies:
         elif name and not _DEFAULT.fullmatch(name):
             there = ", ".join(sorted(self._policies)) or "none"
             log.warning(
-                "instance '%s' runs unbound: the server has no host policy '%s', there are: %s",
+                "instance '%s' runs unbound: the server has no host policy '%s'; available: %s",
                 instance.name,
                 name,
                 there,
@@ -65,16 +72,16 @@ class HostPolicies:
         return policy
 
 
-def _impossible(name: str, policy: HostPolicySettings) -> list[ConfigProblem]:
+def _find_problems(name: str, policy: HostPolicySettings) -> list[ConfigProblem]:
     problems = []
     here = os.sched_getaffinity(0)
     missing = parse_cores(policy.cpu_cores) - here if policy.cpu_cores else ()
     if missing:
-        text = f"this process may run on the cores {ranges(here)}; {ranges(missing)} is not among them"
+        text = f"this process may run on cores {ranges(here)}, which do not include {ranges(missing)}"
         problems.append(ConfigProblem(f"host_policies.{name}.cpu_cores", text))
     nodes = _nodes()
     if policy.numa_node is not None and policy.numa_node not in nodes:
-        text = f"this machine has the NUMA nodes {ranges(nodes)}" if nodes else "this machine shows no NUMA nodes"
+        text = f"this machine has the NUMA nodes {ranges(nodes)}" if nodes else "this machine has no NUMA nodes"
         problems.append(ConfigProblem(f"host_policies.{name}.numa_node", f"{text}; got {policy.numa_node}"))
     return problems
 
@@ -84,7 +91,7 @@ def _nodes() -> frozenset[int]:
 
 
 def ranges(numbers: frozenset[int] | set[int]) -> str:
-    """Return `numbers` as the flag takes them: `0-3,8`."""
+    """Return `numbers` in the syntax of the flag, such as `0-3,8`."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and number == runs[-1][-1] + 1:

@@ -1,4 +1,4 @@
-"""The instances of one loaded version: which there are, and how they change while it serves."""
+"""The instances of one loaded version, and changes to them while it serves."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.gpu_limits import GpuLimits
-from tritonpy.runners.roster import RosterChange, Seat, roster_change
-from tritonpy.runners.runner import Newcomer, Runner
+from tritonpy.runners.instance_slots import InstanceChange, InstanceSlot, plan_instance_change
+from tritonpy.runners.runner import NewInstance, Runner
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
-# How long instances that are to go are waited for: those that do nothing are gone by then. What executes for longer, or has sequences, goes later.
+# How long a change waits for removed instances. Idle ones end within this time; others, with long
+# executions or sequences, end later.
 GRACE_S = 1.0
 
 
 class Instances:
-    """Called from threads that may wait, by one at a time. A change is made ready first, and then made or dropped."""
+    """The instances of a version; used by one thread at a time, which may block.
+
+    A change is prepared first, and then made or dropped.
+    """
 
     def __init__(
         self, runner: Runner, scheduler: Scheduler, dispatcher: Dispatcher, limits: GpuLimits | None = None
@@ -29,44 +33,45 @@ class Instances:
         self._limits = limits or GpuLimits()
         self._scheduler = scheduler
         self._dispatcher = dispatcher
-        self._seats: tuple[Seat, ...] = ()
-        self._made = 0
+        self._slots: tuple[InstanceSlot, ...] = ()
+        self._next_index = 0
 
-    def prepare(self, config: ModelConfig) -> RosterChange:
-        """Build what `config` asks for beyond what there is, without letting it serve.
+    def prepare(self, config: ModelConfig) -> InstanceChange:
+        """Build the additional instances of `config` without letting them serve.
 
-        Raises what the first failing instance raised, and Unavailable where a GPU is too full now.
+        Raises the error of the first failing instance, and `Unavailable` if a GPU exceeds its
+        limit.
         """
-        change = roster_change(self._seats, config, self._made)
-        self._made += len(change.added)
-        self._runner.add(_newcomers(change.added))
+        change = plan_instance_change(self._slots, config, self._next_index)
+        self._next_index += len(change.added)
+        self._runner.add(_new_instances(change.added))
         try:
-            self._limits.check([seat.context for seat in change.added])
+            self._limits.check([slot.context for slot in change.added])
         except BaseException:
             self.drop(change)
             raise
         return change
 
-    def make(self, change: RosterChange) -> None:
-        """Let the new instances serve and the others go; returns before they are gone where that takes long."""
-        self._seats = change.seats
-        serving = [seat.context.index for seat in change.seats if not seat.context.passive]
+    def make(self, change: InstanceChange) -> None:
+        """Let the new instances serve and drain the removed ones, without waiting for long."""
+        self._slots = change.slots
+        serving = [slot.context.index for slot in change.slots if not slot.context.passive]
         with self._dispatcher.lock:
             self._scheduler.instances_changed(serving)
         self._runner.serve(_indexes(change.added))
-        self._dispatcher.wake()  # what waits may be bound to nobody any more
+        self._dispatcher.wake()  # waiting requests may no longer be bound to an instance
         wait(self._runner.remove(_indexes(change.removed)), GRACE_S)
         self._runner.measure_memory()
 
-    def drop(self, change: RosterChange) -> None:
-        """End the new instances: everything stays as it is."""
+    def drop(self, change: InstanceChange) -> None:
+        """End the new instances and keep the others."""
         wait(self._runner.remove(_indexes(change.added)), GRACE_S)
         self._runner.measure_memory()
 
 
-def _newcomers(seats: Sequence[Seat]) -> list[Newcomer]:
-    return [(seat.context, seat.group) for seat in seats]
+def _new_instances(slots: Sequence[InstanceSlot]) -> list[NewInstance]:
+    return [(slot.context, slot.group) for slot in slots]
 
 
-def _indexes(seats: Sequence[Seat]) -> list[int]:
-    return [seat.context.index for seat in seats]
+def _indexes(slots: Sequence[InstanceSlot]) -> list[int]:
+    return [slot.context.index for slot in slots]

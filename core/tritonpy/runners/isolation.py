@@ -1,4 +1,4 @@
-"""Whether a model's instances run in processes of their own."""
+"""Isolation of instances in processes of their own."""
 
 from __future__ import annotations
 
@@ -8,19 +8,23 @@ from tritonpy.errors import InvalidArgument
 PARAMETER = "isolation"
 
 
-def isolated(model: ModelContext, backend: type[Backend]) -> bool:
-    """Return what the model's parameter says, or else what its backend prefers. Raises InvalidArgument for another word."""
+def is_isolated(model: ModelContext, backend: type[Backend]) -> bool:
+    """Return whether the instances of `model` run in worker processes.
+
+    The model's parameter takes precedence over the backend's default. Raises `InvalidArgument` for
+    another value.
+    """
     chosen = model.parameters[PARAMETER] if PARAMETER in model.parameters else backend.isolation_of(model)
     if chosen not in {"process", "thread"}:
         raise InvalidArgument(
-            f"model '{model.name}': parameter '{PARAMETER}' is '{chosen}', it must be \"process\" or \"thread\""
+            f"model '{model.name}': parameter '{PARAMETER}' is '{chosen}'; expected \"process\" or \"thread\""
         )
     return chosen == "process"
 
 
-def loads_elsewhere(model: ModelContext, backend: type[Backend]) -> bool:
-    """Say whether each worker process loads the model for itself, so that this process must not: it would hold what nobody uses.
+def loads_in_worker(model: ModelContext, backend: type[Backend]) -> bool:
+    """Return whether each worker loads the model itself, so that this process must not load it.
 
-    A backend with a launcher of its own decides by itself what `load` does here.
+    A backend with its own launcher decides what `load` does in this process.
     """
-    return isolated(model, backend) and backend.worker_launcher.__func__ is Backend.worker_launcher.__func__  # type: ignore[attr-defined]
+    return is_isolated(model, backend) and backend.worker_launcher.__func__ is Backend.worker_launcher.__func__  # type: ignore[attr-defined]

@@ -1,4 +1,7 @@
-"""Runs the instances of a model in this process: on threads that instances share where the backend allows that, otherwise on a thread for each."""
+"""The runner for instances in this process.
+
+Instances share threads if the backend allows that; otherwise each has its own thread.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,20 @@ from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.errors import Unavailable
+from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher
-from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicies
-from tritonpy.runners.inline import may_run_inline
+from tritonpy.runners.inline_eligibility import may_run_inline
 from tritonpy.runners.local_instance import LocalInstance, ThreadInstance
-from tritonpy.runners.memory_report import MemoryReport, lent, tells_memory
+from tritonpy.runners.memory_report import MemoryReport, pooled_memory, reports_memory
 from tritonpy.runners.pooled_instance import PooledInstance, may_share_threads
+from tritonpy.runners.rate_limit_lease import RateLimitLease
 from tritonpy.runners.readiness import ReadinessCheck
-from tritonpy.runners.rings import Rings
-from tritonpy.runners.runner import Newcomer, Runner
+from tritonpy.runners.runner import NewInstance, Runner
 from tritonpy.runners.thread_pool import ThreadPool
-from tritonpy.runners.turn import Turn
+from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
-from tritonpy.statistics.memory import summed
+from tritonpy.statistics.memory import total_memory_usage
 from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
@@ -36,7 +39,10 @@ _serial = itertools.count(1)
 
 
 class LocalRunner(Runner):
-    """Builds, feeds and ends the instances. Those without a thread of their own execute on `threads`; `background` is for questions."""
+    """Builds, feeds and ends the instances of a model version.
+
+    Pooled instances execute on `threads`. `background` runs queries about memory.
+    """
 
     def __init__(
         self,
@@ -44,11 +50,11 @@ class LocalRunner(Runner):
         backend: type[Backend],
         dispatcher: Dispatcher,
         limiter: RateLimiter,
-        guards: BatchGuards,
+        callbacks: BatchCallbacks,
         cancel_calls: Callable[[InferRequest], None],
         threads: ThreadPool,
         background: ThreadPool,
-        rings: Rings,
+        wakeups: Wakeups,
         samples: MakeSamples | None = None,
         policies: HostPolicies | None = None,
     ) -> None:
@@ -56,27 +62,27 @@ class LocalRunner(Runner):
         self._backend = backend
         self._dispatcher = dispatcher
         self._limiter = limiter
-        self._guards = guards
+        self._callbacks = callbacks
         self._cancel_calls = cancel_calls
         self._samples = samples
         self._policies = policies or HostPolicies()
         self._threads = threads
-        self._rings = rings
+        self._wakeups = wakeups
         self._inline = may_run_inline(model, backend)
         self._changing = threading.Lock()
         self._instances: dict[int, LocalInstance] = {}  # replaced as a whole: readers take no lock
-        self._leaving: list[LocalInstance] = []
+        self._draining: list[LocalInstance] = []
         self._stopped = False
-        self._readiness = ReadinessCheck(self._ask, model.log)
-        self._memory = MemoryReport(self._held, model.log, background) if tells_memory(backend) else None
+        self._readiness = ReadinessCheck(self._check_readiness, model.log)
+        self._memory = MemoryReport(self._held, model.log, background) if reports_memory(backend) else None
 
-    def add(self, newcomers: Sequence[Newcomer]) -> None:
+    def add(self, new_instances: Sequence[NewInstance]) -> None:
         instances: dict[int, LocalInstance] = {}
         with self._changing:
             if self._stopped:
                 raise Unavailable("the model was unloaded")
             try:
-                for context, group in newcomers:
+                for context, group in new_instances:
                     instances[context.index] = self._instance(context, group)
                 _build(instances.values())
             except BaseException:
@@ -84,8 +90,8 @@ class LocalRunner(Runner):
                     instance.stop()
                 raise
             self._instances = {**self._instances, **instances}
-        if any(context.max_open is not None for context, _ in newcomers):
-            self._dispatcher.bound()
+        if any(context.max_open is not None for context, _ in new_instances):
+            self._dispatcher.mark_bounded()
 
     def serve(self, indexes: Collection[int]) -> None:
         for index in indexes:
@@ -95,16 +101,16 @@ class LocalRunner(Runner):
         with self._changing:
             removed = [self._instances[index] for index in indexes]
             self._instances = {index: each for index, each in self._instances.items() if index not in indexes}
-            self._leaving = [instance for instance in (*self._leaving, *removed) if instance.alive()]
-            return [instance.leave() for instance in removed]
+            self._draining = [instance for instance in (*self._draining, *removed) if instance.alive()]
+            return [instance.drain() for instance in removed]
 
     def stop(self) -> None:
         with self._changing:
             self._stopped = True
             for instance in self._instances.values():
-                instance.keep_off_loop()
+                instance.disable_inline()
             self._dispatcher.close()
-            for instance in (*self._instances.values(), *self._leaving):
+            for instance in (*self._instances.values(), *self._draining):
                 instance.stop()
             self._backend.unload(self._model.shared)
             self._model.shared = None
@@ -114,37 +120,38 @@ class LocalRunner(Runner):
 
     def is_ready(self) -> bool:
         asks = self._backend.is_ready is not Backend.is_ready
-        return self.alive() and (not asks or self._readiness.answer())
+        return self.alive() and (not asks or self._readiness.check())
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
-        told = [] if self._memory is None else self._memory.latest()
-        pools = list(lent(self._model.memory))
-        return summed([*told, *pools]) if pools else told
+        reported = [] if self._memory is None else self._memory.latest()
+        pools = list(pooled_memory(self._model.memory))
+        return total_memory_usage([*reported, *pools]) if pools else reported
 
     def measure_memory(self) -> None:
         if self._memory is not None:
-            self._memory.renew()
+            self._memory.refresh()
 
     def cancelled(self, request: InferRequest) -> None:
-        self._cancel_calls(request)  # the instance itself reads the request's flag
+        self._cancel_calls(request)  # the instance itself checks `request.cancelled`
 
     def _instance(self, context: InstanceContext, group: ModelInstanceGroup) -> LocalInstance:
-        # What the limiter knows the instance by: unlike its name unique, also while a version and its replacement are both loaded.
-        permit = f"{context.name}#{next(_serial)}"
-        limited = not context.passive and self._limiter.register(permit, context.device_id, group)
+        # The limiter's name of the instance. Unlike `context.name`, it is unique even while a
+        # version and its replacement are both loaded.
+        lease_name = f"{context.name}#{next(_serial)}"
+        limited = not context.passive and self._limiter.register(lease_name, context.device_id, group)
         policy = self._policies.of(context)
-        forget = _nothing if context.passive else partial(self._limiter.unregister, permit)
-        common = (self._model, self._backend, context, self._dispatcher, self._guards, self._samples, forget)
+        on_end = _no_op if context.passive else partial(self._limiter.unregister, lease_name)
+        common = (self._model, self._backend, context, self._dispatcher, self._callbacks, self._samples, on_end)
         if policy is None and may_share_threads(self._model, self._backend, context):
             limiter = self._limiter if limited else None
             inline = self._inline and not limited
             self._threads.prepare()
-            return PooledInstance(*common, self._threads, self._rings, inline, limiter, permit)
-        turn = Turn(self._limiter, permit, self._dispatcher.wake) if limited else None
-        return ThreadInstance(*common, turn, policy)
+            return PooledInstance(*common, self._threads, self._wakeups, inline, limiter, lease_name)
+        lease = RateLimitLease(self._limiter, lease_name, self._dispatcher.wake) if limited else None
+        return ThreadInstance(*common, lease, policy)
 
     def _held(self) -> list[MemoryUsage]:
-        with self._changing:  # nobody is asked while it is closed
+        with self._changing:  # no instance may be closed during the query
             if self._stopped:
                 return []
             held = [*self._backend.shared_memory_usage(self._model.shared)]
@@ -152,12 +159,12 @@ class LocalRunner(Runner):
                 held += instance.backend.memory_usage()
             return held
 
-    def _ask(self) -> bool:
+    def _check_readiness(self) -> bool:
         return all(instance.backend.is_ready() for instance in self._instances.values())
 
 
 def _build(instances: Collection[LocalInstance]) -> None:
-    """Build them all at the same time. Raises what the first failing one raised."""
+    """Build all instances concurrently. Raises the error of the first failing one."""
     for instance in instances:
         instance.start(alone=len(instances) == 1)
     errors = [instance.wait_built() for instance in instances]
@@ -166,5 +173,5 @@ def _build(instances: Collection[LocalInstance]) -> None:
         raise failed
 
 
-def _nothing() -> None:
-    """Who was not registered needs not be forgotten."""
+def _no_op() -> None:
+    """Do nothing: the instance was not registered."""

@@ -1,4 +1,4 @@
-"""One instance of this process, with a thread of its own: built, run and closed there."""
+"""Instances in this process: the common base class, and instances with a thread of their own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from concurrent.futures import Future
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext, check_returned
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.errors import Unavailable
+from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher
-from tritonpy.runners.guards import BatchGuards
 from tritonpy.runners.host_policies import HostPolicy
+from tritonpy.runners.rate_limit_lease import RateLimitLease
 from tritonpy.runners.slot import Slot
-from tritonpy.runners.turn import Turn
 from tritonpy.runners.warmup import MakeSamples, warm_up
 from tritonpy.types import Batch
 
@@ -23,9 +23,10 @@ log = logging.getLogger("tritonpy.instance")
 
 
 class LocalInstance(ABC):
-    """What instances of this process have in common, whichever threads they run on.
+    """Base class of instances in this process, whichever threads they run on.
 
-    `start` begins to build one, `wait_built` reports how that ended. Then it serves, and `leave` or `stop` ends it; `forget` is called when it is no more.
+    `start` begins to build the instance and `wait_built` waits for the result. It then serves until
+    `drain` or `stop` ends it. `on_end` is called after its end.
     """
 
     slot: Slot
@@ -36,23 +37,23 @@ class LocalInstance(ABC):
         kind: type[Backend],
         context: InstanceContext,
         dispatcher: Dispatcher,
-        guards: BatchGuards,
+        callbacks: BatchCallbacks,
         samples: MakeSamples | None,
-        forget: Callable[[], None],
+        on_end: Callable[[], None],
     ) -> None:
         self.context = context
         self._model = model
         self._kind = kind
         self._dispatcher = dispatcher
-        self._guards = guards
+        self._callbacks = callbacks
         self._samples = samples
-        self._forget = forget
-        self._serves = False
+        self._on_end = on_end
+        self._is_serving = False
         self._backend: Backend | None = None
 
     @property
     def backend(self) -> Backend:
-        """What was built. Raises Unavailable when it is closed."""
+        """The built backend. Raises `Unavailable` if the instance is closed."""
         backend = self._backend
         if backend is None:
             raise Unavailable(f"instance {self.context.name} is closed")
@@ -60,33 +61,36 @@ class LocalInstance(ABC):
 
     @abstractmethod
     def start(self, *, alone: bool) -> None:
-        """Begin to build; `alone`: no other instance is built at the same time."""
+        """Begin to build; `alone` if no other instance is being built."""
 
     @abstractmethod
     def wait_built(self) -> BaseException | None:
-        """Return what the backend raised, when the instance is built or cannot be."""
+        """Wait until the instance is built or has failed; return the backend's error or None."""
 
     @abstractmethod
     def alive(self) -> bool:
-        """Return whether it was built and is not closed."""
+        """Return whether the instance is built and not closed."""
 
     @abstractmethod
     def serve(self) -> None:
-        """Take requests from now on; an instance that is passive takes none."""
+        """Accept requests from now on; a passive instance accepts none."""
 
-    def keep_off_loop(self) -> None:
-        """Let the event loop execute nothing any more: the instance is about to end."""
+    def disable_inline(self) -> None:
+        """Stop inline execution: the instance is about to end."""
 
     @abstractmethod
-    def leave(self) -> Future[None]:
-        """End when everything that is bound to the instance is done; return what is done then."""
+    def drain(self) -> Future[None]:
+        """End when everything bound to the instance is done; return a future of that end."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End as soon as nothing executes, and wait for that; the dispatcher is closed, no request is open."""
+        """End after the current execution and wait for that.
 
-    def _made_ready(self) -> Backend:
-        """Return an instance that may serve: built and warmed up."""
+        The dispatcher is closed and no request is in flight.
+        """
+
+    def _build_backend(self) -> Backend:
+        """Return a backend that is built and warmed up."""
         backend = self._kind(self._model, self.context)
         if self._samples is not None and not self.context.passive:
             try:
@@ -104,11 +108,11 @@ class LocalInstance(ABC):
             log.exception("instance %s failed to close", self.context.name)
 
     def _next_batch(self, count: int) -> Batch | None:
-        batch, self.slot.handed = self.slot.handed or self._dispatcher.take(self.slot, count), None
+        batch, self.slot.assigned = self.slot.assigned or self._dispatcher.take(self.slot, count), None
         if batch is None:
             return None
         batch.model = self._model
-        return batch if self._guards.admit(batch) else None
+        return batch if self._callbacks.admit(batch) else None
 
     def _take_more(self, count: int) -> Batch | None:
         batch = self._next_batch(count)
@@ -123,7 +127,7 @@ class LocalInstance(ABC):
         try:
             check_returned(backend.execute(batch))  # type: ignore[func-returns-value]
         except BaseException as error:
-            self._guards.fail((batch, *slot.joined), error)
+            self._callbacks.fail((batch, *slot.joined), error)
         batch.executing = False
         if slot.joined:
             for joined in slot.joined:
@@ -132,9 +136,10 @@ class LocalInstance(ABC):
 
 
 class ThreadInstance(LocalInstance):
-    """An instance that is a thread: what a backend makes on it stays there, such as the context of a GPU.
+    """An instance with its own thread.
 
-    `turn` is None where no rate limiter has to be asked. The thread is bound as `policy` says.
+    Resources of the backend, such as a GPU context, stay on that thread. `lease` is None if the
+    rate limiter does not limit the instance. The thread is bound by `policy`.
     """
 
     def __init__(
@@ -143,21 +148,21 @@ class ThreadInstance(LocalInstance):
         kind: type[Backend],
         context: InstanceContext,
         dispatcher: Dispatcher,
-        guards: BatchGuards,
+        callbacks: BatchCallbacks,
         samples: MakeSamples | None,
-        forget: Callable[[], None],
-        turn: Turn | None,
+        on_end: Callable[[], None],
+        lease: RateLimitLease | None,
         policy: HostPolicy | None,
     ) -> None:
-        super().__init__(model, kind, context, dispatcher, guards, samples, forget)
+        super().__init__(model, kind, context, dispatcher, callbacks, samples, on_end)
         self.slot = Slot(context)
         self._built: Future[None] = Future()
-        self._over: Future[None] = Future()
-        self._turn = turn
+        self._end_future: Future[None] = Future()
+        self._lease = lease
         self._policy = policy
-        self._word = threading.Event()  # whether it is to serve is known
+        self._may_serve = threading.Event()  # set once it is known whether the instance serves
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._live, name=context.name, daemon=True)
+        self._thread = threading.Thread(target=self._run, name=context.name, daemon=True)
 
     def start(self, *, alone: bool) -> None:
         self._thread.start()
@@ -169,62 +174,62 @@ class ThreadInstance(LocalInstance):
         return self._thread.is_alive()
 
     def serve(self) -> None:
-        self._serves = True
-        self._word.set()
+        self._is_serving = True
+        self._may_serve.set()
 
-    def leave(self) -> Future[None]:
-        if self._serves and not self.context.passive:
-            self._dispatcher.leave(self.slot)
+    def drain(self) -> Future[None]:
+        if self._is_serving and not self.context.passive:
+            self._dispatcher.drain(self.slot)
         self._ended.set()
-        self._word.set()
-        return self._over
+        self._may_serve.set()
+        return self._end_future
 
     def stop(self) -> None:
         self._ended.set()
-        self._word.set()
-        if self._turn is not None:
-            self._turn.give_up()
+        self._may_serve.set()
+        if self._lease is not None:
+            self._lease.cancel()
         if self._thread.ident is None:
-            self._forget()
+            self._on_end()
         else:
             self._thread.join()
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         try:
             self._build_and_serve()
         finally:
-            self._forget()
-            self._over.set_result(None)
+            self._on_end()
+            self._end_future.set_result(None)
 
     def _build_and_serve(self) -> None:
-        if self._policy is not None:  # the threads that the backend starts belong there too
+        if self._policy is not None:  # first, so that threads of the backend inherit the binding
             self._policy.bind(self.context.name)
         try:
-            self._backend = backend = self._made_ready()
+            self._backend = backend = self._build_backend()
         except BaseException as error:
             self._built.set_exception(error)
             return
         self._built.set_result(None)
-        self._word.wait()
-        if self._serves and not self.context.passive:
+        self._may_serve.wait()
+        if self._is_serving and not self.context.passive:
             self._serve(backend)
         self._ended.wait()
         self._close_backend(backend)
-        # What it holds goes with it at once: this object is part of circles, which the collector finds late, or never if they are of the start-up.
+        # Free the backend's resources now. This object is part of reference cycles, which the
+        # collector finds late, or never if they date from startup.
         self._backend = None
 
     def _serve(self, backend: Backend) -> None:
-        serve = self._serve_until_closed if self._turn is None else self._serve_in_turns
+        serve = self._serve_until_closed if self._lease is None else self._serve_with_leases
         while True:
             try:
                 serve(backend)
-            except (
-                Exception
-            ) as error:  # a scheduler or limiter that raises must not leave its requests without an answer
-                rests = self._dispatcher.rest(self.slot)  # first: who comes while the others are answered has to ring
-                self._guards.drop(error)
+            except Exception as error:  # fail waiting requests when a scheduler or limiter raises
+                # First, so that requests that arrive meanwhile wake it.
+                rests = self._dispatcher.mark_idle(self.slot)
+                self._callbacks.drop(error)
                 if rests:
-                    self._dispatcher.wait_ring(self.slot)
+                    self._dispatcher.wait_wakeup(self.slot)
             else:
                 return
 
@@ -233,18 +238,19 @@ class ThreadInstance(LocalInstance):
         while dispatcher.wait_ready(slot):
             self._execute_next(backend)
 
-    def _serve_in_turns(self, backend: Backend) -> None:
-        dispatcher, slot, turn = self._dispatcher, self.slot, self._turn
-        assert turn is not None, "only an instance with turns is served in turns: this is a bug"  # noqa: S101
+    def _serve_with_leases(self, backend: Backend) -> None:
+        dispatcher, slot, lease = self._dispatcher, self.slot, self._lease
+        assert lease is not None, "an instance without a lease is served with leases: this is a bug"  # noqa: S101
         while dispatcher.wait_ready(slot):
             try:
-                may = turn.begin()
+                may = lease.acquire()
                 while may:
                     self._execute_next(backend)
-                    # It stands in line before it lets go: otherwise who waits would always come before it, whatever the priorities.
-                    may = dispatcher.wants(slot) and turn.again()
+                    # Queue before releasing. Otherwise a waiting instance would always come first,
+                    # whatever the priorities.
+                    may = dispatcher.has_batch_for(slot) and lease.renew()
             finally:
-                turn.end()
+                lease.release()
 
     def _execute_next(self, backend: Backend) -> None:
         batch = self._next_batch(UNBOUNDED)
@@ -253,4 +259,4 @@ class ThreadInstance(LocalInstance):
 
 
 def _is_open(batch: Batch) -> bool:
-    return not all(request.answered for request in batch.requests)
+    return not all(request.finished for request in batch.requests)

@@ -1,4 +1,4 @@
-"""What a model version holds, told from memory: who knows it is asked in the background."""
+"""Cached memory usage of a model version, updated in the background."""
 
 from __future__ import annotations
 
@@ -11,71 +11,72 @@ from tritonpy.api.engine import MemoryUsage
 from tritonpy.clock import now_ns
 from tritonpy.device_memory import ModelMemory
 from tritonpy.runners.thread_pool import ThreadPool
-from tritonpy.statistics.memory import summed
+from tritonpy.statistics.memory import total_memory_usage
 
-REFRESH_NS = 2_000_000_000  # figures are not asked for more often than this
+REFRESH_NS = 2_000_000_000  # minimum time between two measurements
 
 
 class MemoryReport:
-    """One question at a time. Who wants to know gets the last answer at once, and has the next one asked for, on one of `threads`, where that is old.
+    """Returns the latest known usage immediately and updates old values on one of `threads`.
 
-    `ask` may take its time, and raise: then the figures stay as they are.
+    Only one measurement runs at a time. `measure` may be slow. If it raises, the values stay
+    unchanged.
     """
 
     def __init__(
         self,
-        ask: Callable[[], Iterable[MemoryUsage]],
+        measure: Callable[[], Iterable[MemoryUsage]],
         log: logging.LoggerAdapter[logging.Logger],
         threads: ThreadPool,
         age_ns: int | None = None,
     ) -> None:
-        self._ask = ask
+        self._measure_usage = measure
         self._log = log
         self._threads = threads
         self._age_ns = REFRESH_NS if age_ns is None else age_ns
-        self._asking = threading.Lock()
-        self._asked_ns = 0
-        self._figures: list[MemoryUsage] = []
-        self._complaint = ""
+        self._measuring = threading.Lock()
+        self._measured_ns = 0
+        self._usage: list[MemoryUsage] = []
+        self._last_warning = ""
 
     def latest(self) -> list[MemoryUsage]:
-        """Return the last figures; never waits."""
-        if now_ns() - self._asked_ns >= self._age_ns and self._asking.acquire(blocking=False):
-            self._threads.run(self._follow)
-        return self._figures
+        """Return the latest usage; never blocks."""
+        if now_ns() - self._measured_ns >= self._age_ns and self._measuring.acquire(blocking=False):
+            self._threads.run(self._refresh_in_background)
+        return self._usage
 
-    def renew(self) -> None:
-        """Ask now, and wait for the answer."""
-        with self._asking:
+    def refresh(self) -> None:
+        """Measure now and wait for the result."""
+        with self._measuring:
             self._measure()
 
-    def _follow(self) -> None:
+    def _refresh_in_background(self) -> None:
         try:
             self._measure()
         finally:
-            self._asking.release()
+            self._measuring.release()
 
     def _measure(self) -> None:
-        complaint = ""
+        warning = ""
         try:
-            self._figures = summed(self._ask())
+            self._usage = total_memory_usage(self._measure_usage())
         except Exception as error:
-            complaint = f"{type(error).__name__}: {error}"
-        self._asked_ns = now_ns()
-        if complaint not in ("", self._complaint):
-            self._log.warning("its memory usage is not known: %s", complaint)
-        self._complaint = complaint
+            warning = f"{type(error).__name__}: {error}"
+        self._measured_ns = now_ns()
+        if warning not in ("", self._last_warning):
+            self._log.warning("its memory usage is unknown: %s", warning)
+        self._last_warning = warning
 
 
-def lent(memory: ModelMemory) -> Iterator[MemoryUsage]:
-    """Yield what the pools lend to a model."""
+def pooled_memory(memory: ModelMemory) -> Iterator[MemoryUsage]:
+    """Yield the memory that the pools lend to a model."""
     for kind, device, byte_size in memory.held():
         if byte_size:
             yield MemoryUsage(kind, device, byte_size)
 
 
-def tells_memory(backend: type[Backend]) -> bool:
-    """Say whether `backend` says anything of its memory."""
+def reports_memory(backend: type[Backend]) -> bool:
+    """Return whether `backend` implements a memory usage method."""
     shared = backend.shared_memory_usage.__func__  # type: ignore[attr-defined]
     return (
         backend.memory_usage is not Backend.memory_usage or shared is not Backend.shared_memory_usage.__func__  # type: ignore[attr-defined]

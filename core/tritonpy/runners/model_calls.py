@@ -1,4 +1,4 @@
-"""What Triton's Python backend says of a request that one model makes of another, wherever the calling model runs."""
+"""Checks and error texts of Triton's Python backend for calls between models."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 def check_model_call(call: InferRequest, inputs: Sequence[Tensor], find: Callable[[str, int], ModelConfig]) -> None:
-    """Raise what a call is refused with before it becomes a request; `inputs` are the tensors as the model gave them.
+    """Raise the error that a call causes before it becomes a request.
 
-    `find(name, version)` returns the configuration of a model that serves, or raises a TritonError.
+    `inputs` are the tensors that the model passed. `find(name, version)` returns the configuration
+    of a ready model or raises a `TritonError`.
     """
     name = call.model_name
     try:
@@ -34,5 +35,5 @@ def check_model_call(call: InferRequest, inputs: Sequence[Tensor], find: Callabl
 
 
 def refused_model_call(name: str, error: TritonError) -> Internal:
-    """Return the error that a model gets whose call of the model `name` was refused with `error`."""
+    """Return the error that the calling model gets when its call to model `name` fails."""
     return Internal(f"Model {name} - Error when running inference: {error.message}")

@@ -1,4 +1,4 @@
-"""One instance of this process that runs on any thread: it owns none while it is idle."""
+"""An instance in this process that uses pooled threads and holds none while it is idle."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.clock import now_ns
+from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher, Step
-from tritonpy.runners.guards import BatchGuards
+from tritonpy.runners.inline_policy import BATCH_NS, SLOW_NS, BatchSize, InlinePolicy
 from tritonpy.runners.local_instance import LocalInstance
-from tritonpy.runners.quickness import SLOW_NS, TOGETHER_NS, Quickness, Size
-from tritonpy.runners.rings import Rings
+from tritonpy.runners.rate_limit_lease import PooledRateLimitLease
 from tritonpy.runners.slot import PooledSlot
 from tritonpy.runners.thread_pool import ThreadPool
-from tritonpy.runners.turn import PooledTurn
+from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
 from tritonpy.types import Batch
 
@@ -27,15 +27,19 @@ if TYPE_CHECKING:
 
 
 def may_share_threads(model: ModelContext, backend: type[Backend], context: InstanceContext) -> bool:
-    """Return whether an instance may run on threads that others use too: the backend can be called from any, and its executions end by themselves."""
+    """Return whether an instance may run on shared threads.
+
+    The backend must be callable from any thread, and its executions must end by themselves.
+    """
     waits = model.config.model_transaction_policy.decoupled
     return backend.runs_on_any_thread and context.kind == "CPU" and not waits
 
 
 class PooledInstance(LocalInstance):
-    """An instance that has a thread of `threads` while it has something to do; with `inline` the event loop may execute for it (`Quickness`).
+    """An instance that occupies a thread of `threads` only while it has work.
 
-    `limiter` and `permit` are given where a rate limiter has to be asked.
+    With `inline`, the event loop may execute for it (see `InlinePolicy`). `limiter` and
+    `lease_name` are given if a rate limiter limits the instance.
     """
 
     slot: PooledSlot
@@ -46,29 +50,29 @@ class PooledInstance(LocalInstance):
         kind: type[Backend],
         context: InstanceContext,
         dispatcher: Dispatcher,
-        guards: BatchGuards,
+        callbacks: BatchCallbacks,
         samples: MakeSamples | None,
-        forget: Callable[[], None],
+        on_end: Callable[[], None],
         threads: ThreadPool,
-        rings: Rings,
+        wakeups: Wakeups,
         inline: bool,
         limiter: RateLimiter | None = None,
-        permit: str = "",
+        lease_name: str = "",
     ) -> None:
-        super().__init__(model, kind, context, dispatcher, guards, samples, forget)
+        super().__init__(model, kind, context, dispatcher, callbacks, samples, on_end)
         self._threads = threads
-        self._quickness = Quickness() if inline else None
-        self._turn: PooledTurn | None = None
+        self._inline_policy = InlinePolicy() if inline else None
+        self._lease: PooledRateLimitLease | None = None
         if limiter is not None:
-            self._turn = PooledTurn(limiter, permit, dispatcher.lock, lambda: threads.run(self._work))
+            self._lease = PooledRateLimitLease(limiter, lease_name, dispatcher.lock, lambda: threads.run(self._work))
         self._over = threading.Lock()  # released when the instance has no owner any more
         self._over.acquire()
         self.slot = PooledSlot(
-            context, threads, rings, self._work, self._run_on_loop, self._over.release, self._quickness
+            context, threads, wakeups, self._work, self._run_on_loop, self._over.release, self._inline_policy
         )
         self._builder: threading.Thread | None = None
         self._error: BaseException | None = None
-        self._gone: Future[None] | None = None  # there is one when the instance leaves
+        self._drained: Future[None] | None = None  # set when the instance is draining
         self._closed = False
 
     def start(self, *, alone: bool) -> None:
@@ -86,7 +90,7 @@ class PooledInstance(LocalInstance):
 
     def _build(self) -> None:
         try:
-            self._backend = self._made_ready()
+            self._backend = self._build_backend()
         except BaseException as error:
             self._error = error
 
@@ -94,149 +98,159 @@ class PooledInstance(LocalInstance):
         return self._backend is not None
 
     def serve(self) -> None:
-        self._serves = not self.context.passive
-        if not self._serves:
+        self._is_serving = not self.context.passive
+        if not self._is_serving:
             return
-        if self._dispatcher.rest(self.slot):
+        if self._dispatcher.mark_idle(self.slot):
             self._dispatcher.wake()
         else:
             self._over.release()
 
-    def keep_off_loop(self) -> None:
-        if self._quickness is not None:
-            self._quickness.give_up()
+    def disable_inline(self) -> None:
+        if self._inline_policy is not None:
+            self._inline_policy.disable()
 
-    def leave(self) -> Future[None]:
-        gone: Future[None] = Future()
-        self._gone = gone
-        if self._serves:
-            self._dispatcher.leave(self.slot)
+    def drain(self) -> Future[None]:
+        drained: Future[None] = Future()
+        self._drained = drained
+        if self._is_serving:
+            self._dispatcher.drain(self.slot)
         else:
             self._threads.run(self._close)
-        return gone
+        return drained
 
     def stop(self) -> None:
         self.wait_built()
-        if self._turn is not None and self._turn.give_up():
+        if self._lease is not None and self._lease.cancel():
             self._over.release()
-        if self._serves:
+        if self._is_serving:
             self._over.acquire()
-        elif self._gone is not None:
-            self._gone.result()
+        elif self._drained is not None:
+            self._drained.result()
         self._close()
 
     def _close(self) -> None:
-        """Close the backend, once, and wake up the threads that wait for the end."""
+        """Close the backend once and resolve the future of the end."""
         with self._dispatcher.lock:
             if self._closed:
                 return
             self._closed = True
-        # What it holds goes with it at once: this object is part of circles, which the collector finds late, or never if they are of the start-up.
+        # Free the backend's resources now. This object is part of reference cycles, which the
+        # collector finds late, or never if they date from startup.
         backend, self._backend = self._backend, None
         if backend is not None:
             self._close_backend(backend)
-        self._forget()
-        if self._gone is not None:
-            self._gone.set_result(None)
+        self._on_end()
+        if self._drained is not None:
+            self._drained.set_result(None)
 
     def _end(self) -> None:
-        """End as the last owner."""
-        if self._gone is not None:
+        """End the instance as its last owner."""
+        if self._drained is not None:
             self._close()
         self._over.release()
 
     def _work(self) -> None:
-        """Execute what there is, as the owner; called on a thread of the pool."""
+        """Execute all available work as the owner of the instance, on a thread of the pool."""
         try:
             self._execute_all()
-        except Exception as error:  # a scheduler or limiter that raises must not leave its requests without an answer
-            rests = self._dispatcher.rest(self.slot)  # first: who comes while the others are answered has to ring
-            self._guards.drop(error)
+        except Exception as error:
+            # Fail waiting requests when a scheduler or limiter raises
+            # first, so that requests that arrive meanwhile wake it.
+            rests = self._dispatcher.mark_idle(self.slot)
+            self._callbacks.drop(error)
             if not rests:
                 self._end()
 
     def _execute_all(self) -> None:
-        dispatcher, slot, turn, threads = self._dispatcher, self.slot, self._turn, self._threads
-        if turn is not None and turn.held and not self._execute_in_turn(turn):
+        dispatcher, slot, lease, threads = self._dispatcher, self.slot, self._lease, self._threads
+        if lease is not None and lease.held and not self._execute_with_lease(lease):
             return
         while (step := dispatcher.next_step(slot)) is Step.EXECUTE:
-            if turn is None:
+            if lease is None:
                 self._execute_next()
-            elif not self._execute_in_turn(turn):
+            elif not self._execute_with_lease(lease):
                 return
-            if threads.saturated:  # other instances have none
+            if threads.saturated:  # other instances wait for a thread
                 threads.run(self._work)
                 return
         if step is Step.END:
             self._end()
 
-    def _execute_in_turn(self, turn: PooledTurn) -> bool:
-        """Execute while the limiter lets the instance; False where it has to wait, and then it has no owner."""
-        may = turn.held or turn.take()
+    def _execute_with_lease(self, lease: PooledRateLimitLease) -> bool:
+        """Execute while the limiter permits it.
+
+        Returns False if the instance must wait for the limiter; it then has no owner.
+        """
+        may = lease.held or lease.acquire()
         while may:
             try:
                 self._execute_next()
             except BaseException:
-                turn.release()
+                lease.release()
                 raise
-            if not self._dispatcher.wants(self.slot):
-                turn.release()
+            if not self._dispatcher.has_batch_for(self.slot):
+                lease.release()
                 return True
-            # It stands in line before it lets go: otherwise who waits would always come before it, whatever the priorities.
-            may = turn.again()
-        self._dispatcher.wake()  # somebody else may be free to do what it cannot do yet
+            # Queue before releasing. Otherwise a waiting instance would always come first, whatever
+            # the priorities.
+            may = lease.renew()
+        self._dispatcher.wake()  # another instance may be able to execute meanwhile
         return False
 
     def _execute_next(self) -> None:
         batch = self._next_batch(UNBOUNDED)
         if batch is None:
             return
-        if self._quickness is None or self._dispatcher.waiting:
+        if self._inline_policy is None or self._dispatcher.waiting:
             self._execute(self.backend, batch)
-        else:  # nothing else came, as with what the event loop may run
-            self._learn(self._quickness, batch)
+        else:  # no other request waits, as for inline executions
+            self._execute_and_record(self._inline_policy, batch)
 
     def _run_on_loop(self, batch: Batch | None) -> None:
-        """Execute `batch` and what else waits, as far as it will be quick, as the owner; leave the rest to a thread."""
-        quickness, slot = self._quickness, self.slot
-        assert quickness is not None, "only an inline instance is run by the loop: this is a bug"  # noqa: S101
-        end_ns = now_ns() + TOGETHER_NS
+        """Execute `batch` and other requests inline as the owner, as far as the policy allows.
+
+        The rest is left to a thread.
+        """
+        inline_policy, slot = self._inline_policy, self.slot
+        assert inline_policy is not None, "an instance without an inline policy runs on the event loop: this is a bug"  # noqa: S101
+        end_ns = now_ns() + BATCH_NS
         while True:
-            batch = batch or self._cut_on_loop(quickness)
-            if batch is None or not self._runs_here(quickness, batch):
-                slot.handed = batch
+            batch = batch or self._take_on_loop(inline_policy)
+            if batch is None or not self._run_inline(inline_policy, batch):
+                slot.assigned = batch
                 break
-            if self._dispatcher.rest_if_nothing_waits(slot):
+            if self._dispatcher.mark_idle_if_no_requests(slot):
                 return
             batch = None
             if now_ns() > end_ns:
                 break
-        self._dispatcher.hand_over(slot)
+        self._dispatcher.resume_on_thread(slot)
 
-    def _cut_on_loop(self, quickness: Quickness) -> Batch | None:
-        if not quickness.hopeful:
+    def _take_on_loop(self, inline_policy: InlinePolicy) -> Batch | None:
+        if not inline_policy.has_candidates:
             return None
         try:
             return self._dispatcher.take(self.slot, UNBOUNDED)
         except Exception as error:  # as in `_work`
-            self._guards.drop(error)
+            self._callbacks.drop(error)
             return None
 
-    def _runs_here(self, quickness: Quickness, batch: Batch) -> bool:
-        """Execute `batch` on the loop if it will be quick; say whether."""
-        size = Size.of(batch)
-        if not quickness.sure(size) or any([request.unchecked_strings for request in batch.requests]):
+    def _run_inline(self, inline_policy: InlinePolicy, batch: Batch) -> bool:
+        """Execute `batch` inline if the policy allows it; return whether it was executed."""
+        size = BatchSize.of(batch)
+        if not inline_policy.allows(size) or any([request.unchecked_strings for request in batch.requests]):
             return False
         batch.model = self._model
         begin_ns, busy_ns = now_ns(), thread_time_ns()
         self._execute(self.backend, batch)
         ns = now_ns() - begin_ns
-        # It takes a microsecond to ask how long it was busy, and no longer than this it was.
-        quickness.took(size, ns if ns <= SLOW_NS else thread_time_ns() - busy_ns, ns, on_loop=True)
+        # Reading the processor time takes a microsecond, and it cannot exceed the elapsed time.
+        inline_policy.record(size, ns if ns <= SLOW_NS else thread_time_ns() - busy_ns, ns, on_loop=True)
         return True
 
-    def _learn(self, quickness: Quickness, batch: Batch) -> None:
-        size = Size.of(batch)
+    def _execute_and_record(self, inline_policy: InlinePolicy, batch: Batch) -> None:
+        size = BatchSize.of(batch)
         begin_ns, busy_ns = now_ns(), thread_time_ns()
         self._execute(self.backend, batch)
-        quickness.took(size, thread_time_ns() - busy_ns, now_ns() - begin_ns, on_loop=False)
+        inline_policy.record(size, thread_time_ns() - busy_ns, now_ns() - begin_ns, on_loop=False)

@@ -1,4 +1,4 @@
-"""Asks a model whether it is ready, and does not wait for ever."""
+"""Readiness checks of a model, with a time limit."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from tritonpy.runners.runner import READINESS_LIMIT_S
 
 
 class ReadinessCheck:
-    """One question at a time, on a thread of its own; who asks while it is open gets the same answer.
+    """Runs one check at a time on its own thread and shares its result among concurrent callers.
 
-    So a model whose check hangs holds one thread, however many probes come.
+    A model whose check hangs therefore blocks only one thread, however many probes come.
     """
 
     def __init__(
         self,
-        ask: Callable[[], bool],
+        is_ready: Callable[[], bool],
         log: logging.LoggerAdapter[logging.Logger],
         limit_s: float = READINESS_LIMIT_S,
     ) -> None:
-        self._ask = ask
+        self._check_readiness = is_ready
         self._log = log
         self._limit_s = limit_s
         self._lock = threading.Lock()
-        self._open: Future[bool] | None = None
+        self._pending: Future[bool] | None = None
 
-    def answer(self) -> bool:
-        """Return what the model says; False when it raises, or says nothing for `limit_s`."""
-        question = self._question()
-        wait((question,), self._limit_s)
-        if not question.done():
-            self._log.warning("no answer to is_ready() in %g s", self._limit_s)
+    def check(self) -> bool:
+        """Return the model's result, or False if it raises or takes longer than `limit_s`."""
+        check = self._pending_check()
+        wait((check,), self._limit_s)
+        if not check.done():
+            self._log.warning("is_ready() did not respond within %g s", self._limit_s)
             return False
-        error = question.exception()
+        error = check.exception()
         if error is not None:
             self._log.warning("is_ready() failed: %s", error)
             return False
-        return question.result()
+        return check.result()
 
-    def _question(self) -> Future[bool]:
+    def _pending_check(self) -> Future[bool]:
         with self._lock:
-            if self._open is None or self._open.done():
-                self._open = Future()
-                threading.Thread(target=self._run, args=(self._open,), name="is_ready", daemon=True).start()
-            return self._open
+            if self._pending is None or self._pending.done():
+                self._pending = Future()
+                threading.Thread(target=self._run, args=(self._pending,), name="is_ready", daemon=True).start()
+            return self._pending
 
-    def _run(self, question: Future[bool]) -> None:
+    def _run(self, check: Future[bool]) -> None:
         try:
-            question.set_result(bool(self._ask()))
+            check.set_result(bool(self._check_readiness()))
         except BaseException as error:
-            question.set_exception(error)
+            check.set_exception(error)

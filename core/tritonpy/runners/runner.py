@@ -1,4 +1,4 @@
-"""What a loaded model asks of whatever runs its instances."""
+"""The interface of runners, which execute the instances of a model version."""
 
 from __future__ import annotations
 
@@ -14,62 +14,64 @@ from tritonpy.types import InferRequest
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
-READINESS_LIMIT_S = 5.0  # how long a model may think about whether it is ready, before it is taken for not ready
+READINESS_LIMIT_S = 5.0  # how long a readiness check may take before the model counts as not ready
 
 
-Newcomer = tuple[InstanceContext, "ModelInstanceGroup"]
+NewInstance = tuple[InstanceContext, "ModelInstanceGroup"]
 
 
 class Runner(ABC):
-    """Starts, feeds and ends the instances of one model version. An instance is known by its index.
+    """Starts, feeds and ends the instances of one model version, known by their indexes.
 
-    Life: `add` and `serve`, whenever there are to be more instances, `remove` when there are to be fewer, `stop` once, also after an `add` that
-    raised. These wait, and are called from threads that may; `stop` may come while another one runs. The other methods may be called from any thread.
+    `add` and `serve` are called for new instances, `remove` for instances to end, and `stop` once,
+    even after an `add` that raised. These methods block, and `stop` may overlap another one. All
+    other methods may be called from any thread.
     """
 
     @abstractmethod
-    def add(self, newcomers: Sequence[Newcomer]) -> None:
-        """Build further instances, return when all are ready to execute; none takes a request before `serve`.
+    def add(self, new_instances: Sequence[NewInstance]) -> None:
+        """Build further instances; return when all can execute, though none accepts requests yet.
 
-        Raises what the first failing one raised, and then none of them is left.
+        Raises the error of the first failing instance; none of them is left then.
         """
 
     @abstractmethod
     def serve(self, indexes: Collection[int]) -> None:
-        """Let instances that were added take requests; those that are passive never do."""
+        """Let added instances accept requests; passive ones never do."""
 
     @abstractmethod
     def remove(self, indexes: Collection[int]) -> list[Future[None]]:
-        """Let instances end when they did what is bound to them; return what is done when each of them is gone.
+        """Drain instances; return a future of the end of each.
 
-        The scheduler was told before. Instances that never served end at once.
+        The scheduler has already removed them. Instances that never served end immediately.
         """
 
     @abstractmethod
     def stop(self) -> None:
-        """End every instance after its current execution, and free what they shared."""
+        """End every instance after its current execution, and free what they share."""
 
     @abstractmethod
     def alive(self) -> bool:
-        """Say from memory whether every instance is there that is to stay; runs nothing of the model and never waits."""
+        """Return whether all instances are alive; runs no code of the model and never blocks."""
 
     @abstractmethod
     def is_ready(self) -> bool:
-        """Ask the model itself, through every instance; takes up to `READINESS_LIMIT_S`, then the answer is no.
+        """Return whether the model is ready according to all its instances.
 
-        A check that raises says no too, and its error is logged.
+        Takes at most `READINESS_LIMIT_S`; the result is False afterwards. It is also False if a
+        check raises, and the error is logged.
         """
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
-        """Return what the version holds, one entry per kind of memory and device, as far as it is known; never waits (optional)."""
+        """Return the known memory usage, one entry per kind and device; never blocks (optional)."""
         return ()
 
     def measure_memory(self) -> None:
-        """Find out what the version holds: its instances changed (optional)."""
+        """Measure the memory usage, because the instances have changed (optional)."""
 
     def cancelled(self, request: InferRequest) -> None:
-        """Take note that `request`, which an instance took and has not answered, is not wanted any more (optional).
+        """Handle the cancellation of `request`, which an instance has taken (optional).
 
-        It may come before the instance begins with the request, or when it has just answered. An instance of this process needs no message:
-        it reads `request.cancelled`.
+        It may come before the instance begins with the request, or just after its response. An
+        instance in this process needs no message: it checks `request.cancelled`.
         """

@@ -1,4 +1,4 @@
-"""One instance as the dispatcher sees it."""
+"""The dispatcher's view of an instance."""
 
 from __future__ import annotations
 
@@ -11,102 +11,105 @@ from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.types import Batch
 
 if TYPE_CHECKING:
-    from tritonpy.runners.quickness import Quickness
-    from tritonpy.runners.rings import Rings
+    from tritonpy.runners.inline_policy import InlinePolicy
     from tritonpy.runners.thread_pool import ThreadPool
+    from tritonpy.runners.wakeups import Wakeups
 
 
 class Slot:
-    """Where an instance's thread parks until there is a batch for it.
+    """The state of an instance, on whose `wakeup` its thread blocks until a batch is available.
 
-    A bare lock is the bell: released to ring, acquired to wait. It costs a tenth of a threading.Condition.
+    `wakeup` is a plain lock: it is released to wake and acquired to wait. It costs a tenth of a
+    `threading.Condition`.
     """
 
     __slots__ = (
-        "bell",
+        "assigned",
         "context",
-        "dismissed",
-        "gone",
-        "handed",
+        "drained",
+        "draining",
         "idle",
         "index",
         "joined",
-        "leaving",
         "name",
+        "no_more_work",
         "open",
         "until_ns",
+        "wakeup",
     )
 
     def __init__(self, context: InstanceContext) -> None:
         self.context = context
         self.index = context.index
         self.name = context.name
-        self.open = 0  # requests that the instance holds unanswered
-        self.handed: Batch | None = None  # cut already, for the thread to execute
-        self.joined: list[Batch] = []  # taken by the backend itself, in the middle of an execution
+        self.open = 0  # requests that the instance has not finished
+        self.assigned: Batch | None = None  # already taken for the thread to execute
+        self.joined: list[Batch] = []  # batches that the backend took during an execution
         self.idle = False
-        self.leaving = False  # it gets nothing that is not bound to it
-        self.dismissed = False  # it gets nothing at all
-        self.gone = False  # and everything that it got is answered
-        self.until_ns = 0  # while idle: when it looks again by itself, 0 for never
-        self.bell = threading.Lock()
-        self.bell.acquire()
+        self.draining = False  # gets only work that is bound to it
+        self.no_more_work = False  # gets no work at all
+        self.drained = False  # and has finished all of its work
+        self.until_ns = 0  # while idle: when it checks again by itself, 0 for never
+        self.wakeup = threading.Lock()
+        self.wakeup.acquire()
 
-    def ring(self) -> None:
-        """Wake whoever runs the instance; called under the model's lock."""
-        self.bell.release()
+    def wake(self) -> None:
+        """Wake the thread that runs the instance; called under the model's lock."""
+        self.wakeup.release()
 
     def close(self) -> None:
-        """Record that the model is closed while the instance is idle; called under the model's lock."""
-        self.ring()
+        """Record that the model is closed; called under the model's lock while idle."""
+        self.wake()
 
-    def runs_here(self) -> bool:
-        """Say whether `run` may be called in this thread, in place of `ring`; called under the model's lock."""
+    def can_run_inline(self) -> bool:
+        """Return whether `run` may replace `wake` in this thread; called under the model's lock."""
         return False
 
     def run(self, batch: Batch) -> None:
-        """Execute `batch`, and what else waits; called without any lock."""
-        raise NotImplementedError(f"{type(self).__name__} runs in no other thread than its own")
+        """Execute `batch` and other waiting requests; called without any lock."""
+        raise NotImplementedError(f"{type(self).__name__} runs only on its own thread")
 
-    def room(self) -> int:
+    def capacity(self) -> int:
         """Return how many more requests the instance may hold."""
-        if self.dismissed:
+        if self.no_more_work:
             return 0
         bound = self.context.max_open
         return UNBOUNDED if bound is None else bound - self.open
 
 
 class PooledSlot(Slot):
-    """An instance that has a thread of a pool while it has something to do, and none while it is idle.
+    """The slot of an instance that occupies a pooled thread only while it has work.
 
-    From the moment in which it is rung until it is noted as idle again it has one owner: the thread that calls `work`, or, while `quickness` is
-    hopeful, the event loop, which calls `run` at the end of its turn. `ended` is called when the model closes and it has no owner.
+    From a wake-up until it is marked idle, the instance has one owner. This is either the thread
+    that calls `work` or the event loop, which calls `run` at the end of an iteration while
+    `inline_policy` has candidates. `ended` is called if the model closes while the instance has no
+    owner.
     """
 
-    __slots__ = ("_ended", "_quickness", "_rings", "_run", "_threads", "_work", "parked")
+    __slots__ = ("_ended", "_inline_policy", "_run", "_threads", "_wakeups", "_work", "parked")
 
     def __init__(
         self,
         context: InstanceContext,
         threads: ThreadPool,
-        rings: Rings,
+        wakeups: Wakeups,
         work: Callable[[], None],
         run: Callable[[Batch | None], None],
         ended: Callable[[], None],
-        quickness: Quickness | None = None,
+        inline_policy: InlinePolicy | None = None,
     ) -> None:
         super().__init__(context)
-        self.parked = False  # a thread waits at the bell, for a time that the scheduler named
+        self.parked = False  # a thread waits on `wakeup` for a time that the scheduler named
         self._threads = threads
-        self._rings = rings
+        self._wakeups = wakeups
         self._work = work
         self._run = run
         self._ended = ended
-        self._quickness = quickness
+        self._inline_policy = inline_policy
 
-    def ring(self) -> None:
-        if self.runs_here():
-            self._rings.soon(self._run_what_waits)
+    def wake(self) -> None:
+        if self.can_run_inline():
+            self._wakeups.soon(self._run_waiting)
         else:
             self.wake_thread()
 
@@ -114,7 +117,7 @@ class PooledSlot(Slot):
         """Let a thread own the instance; called under the model's lock."""
         if self.parked:
             self.parked = False
-            self.bell.release()
+            self.wakeup.release()
         else:
             self._threads.run(self._work)
 
@@ -124,12 +127,12 @@ class PooledSlot(Slot):
         else:
             self._ended()
 
-    def runs_here(self) -> bool:
-        quickness = self._quickness
-        return quickness is not None and quickness.hopeful and self._rings.in_turn()
+    def can_run_inline(self) -> bool:
+        policy = self._inline_policy
+        return policy is not None and policy.has_candidates and self._wakeups.is_on_loop()
 
     def run(self, batch: Batch) -> None:
         self._run(batch)
 
-    def _run_what_waits(self) -> None:
+    def _run_waiting(self) -> None:
         self._run(None)

@@ -1,4 +1,4 @@
-"""Threads that many models share: an idle model keeps none of them."""
+"""A pool of threads shared by many models; an idle model occupies none."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from contextlib import suppress
 
 log = logging.getLogger("tritonpy.instance")
 
-IDLE_S = 10.0  # how long a thread without work stays
-KEPT = 2  # threads that stay however long they have no work
+IDLE_S = 10.0  # how long an idle thread is kept
+KEPT = 2  # idle threads that are kept for good
 Function = Callable[[], None]
 
 
 class ThreadPool:
-    """Runs functions, each on a thread of its own as long as there are fewer than `most` at once; further ones wait for a thread, in order.
+    """Runs functions on up to `max_threads` threads; further functions wait in order.
 
-    The thread that worked last is used first, and waking it costs as much as waking a thread that waits at a lock. An exception is logged.
+    The most recently used thread is used first. Waking it costs as much as waking a thread that
+    waits on a lock. Exceptions are logged.
     """
 
-    def __init__(self, name: str, most: int) -> None:
+    def __init__(self, name: str, max_threads: int) -> None:
         self._name = name
-        self._most = most
+        self._max_threads = max_threads
         self._idle: list[_Thread] = []  # the last one is used first
         self._waiting: deque[Function] = deque()
         self._guard = threading.Lock()
@@ -38,35 +39,35 @@ class ThreadPool:
 
     def prepare(self) -> None:
         """Start the first threads, so that `run` need not."""
-        for _ in range(len(self._threads), min(KEPT, self._most)):
+        for _ in range(len(self._threads), min(KEPT, self._max_threads)):
             self._start(None)
 
     def run(self, function: Function) -> None:
-        """Call `function` on a thread of the pool; never waits for it."""
+        """Call `function` on a thread of the pool; never blocks."""
         try:
             thread = self._idle.pop()
         except IndexError:
             self._start(function)
         else:
             thread.work = function
-            thread.bell.release()
+            thread.wakeup.release()
 
     def close(self) -> None:
-        """End the threads, each after what it is doing and what waits; returns when they are gone."""
+        """End the threads after all current and waiting functions, and wait for that."""
         with self._guard:
             self._closed = True
             threads = tuple(self._threads)
         with suppress(IndexError):
             while True:
-                self._idle.pop().bell.release()
+                self._idle.pop().wakeup.release()
         for thread in threads:
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join()
 
     def _start(self, function: Function | None) -> None:
-        """Start a thread, for `function` or to wait for work; where that is one too many, `function` waits."""
+        """Start a thread for `function` or for later work; at the limit, `function` waits."""
         with self._guard:
-            if not self._closed and len(self._threads) >= self._most:
+            if not self._closed and len(self._threads) >= self._max_threads:
                 self._queue(function)
                 return
             self._started += 1
@@ -74,7 +75,7 @@ class ThreadPool:
             self._threads.add(thread)
         try:
             thread.start()
-        except RuntimeError:  # the system has no more threads
+        except RuntimeError:  # the system allows no more threads
             with self._guard:
                 self._threads.discard(thread)
                 if function is not None and not self._threads:
@@ -85,49 +86,47 @@ class ThreadPool:
         if function is None:
             return
         self._waiting.append(function)
-        with suppress(IndexError):  # a thread may have become idle since the caller looked
+        with suppress(IndexError):  # a thread may have become idle in the meantime
             thread = self._idle.pop()
             thread.work = self._waiting.popleft()
-            thread.bell.release()
+            thread.wakeup.release()
 
     def _serve(self, thread: _Thread) -> None:
         while True:
             function, thread.work = thread.work, None
             if function is not None:
                 if not self._idle and not self._closed:
-                    self._start(None)  # here, so that `run` finds one: its callers are in a hurry
+                    self._start(None)  # done here to keep `run` fast
                 try:
                     function()
                 except BaseException:
                     log.exception("thread %s failed", thread.name)
-                function = None  # what it refers to goes with it
+                function = None  # free the objects it refers to
             if self._waiting:
                 with self._guard:
                     thread.work = self._waiting.popleft() if self._waiting else None
-            if thread.work is None and (self._closed or self._rests_too_long(thread)) and self._ended(thread):
+            if thread.work is None and (self._closed or self._is_idle_too_long(thread)) and self._try_end(thread):
                 return
 
-    def _rests_too_long(self, thread: _Thread) -> bool:
-        """Wait until there is work for `thread`; True where none came for so long that it should end."""
+    def _is_idle_too_long(self, thread: _Thread) -> bool:
+        """Wait for work; return True if the thread should end because none came for too long."""
         self._idle.append(thread)
-        if (self._waiting or self._closed) and self._withdrawn(thread):
-            return (
-                self._closed
-            )  # that came between the last look and the moment from which others could see the thread here
-        while not thread.bell.acquire(timeout=IDLE_S):
-            if len(self._threads) > KEPT and self._withdrawn(thread):
+        if (self._waiting or self._closed) and self._remove_idle(thread):
+            return self._closed  # work that came before other threads could see this one as idle
+        while not thread.wakeup.acquire(timeout=IDLE_S):
+            if len(self._threads) > KEPT and self._remove_idle(thread):
                 return True
         return self._closed and thread.work is None
 
-    def _withdrawn(self, thread: _Thread) -> bool:
-        """Take `thread` out of use; False if it is in use."""
+    def _remove_idle(self, thread: _Thread) -> bool:
+        """Remove `thread` from the idle threads; return False if it is in use."""
         try:
             self._idle.remove(thread)
         except ValueError:
             return False
         return True
 
-    def _ended(self, thread: _Thread) -> bool:
+    def _try_end(self, thread: _Thread) -> bool:
         with self._guard:
             if self._waiting:
                 return False
@@ -139,8 +138,8 @@ class _Thread(threading.Thread):
     def __init__(self, pool: ThreadPool, work: Function | None, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self.work: Function | None = work
-        self.bell = threading.Lock()
-        self.bell.acquire()
+        self.wakeup = threading.Lock()
+        self.wakeup.acquire()
         self._pool = pool
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""Calls functions at given times, on one thread for the whole server."""
+"""A timer thread for the whole server."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ log = logging.getLogger("tritonpy.timer")
 
 
 class Timer:
-    """A heap of (time, callback). The thread starts with the first call of `at` and ends with `stop`.
+    """Calls functions at given times.
 
-    Callbacks must be quick; one that raises is logged and forgotten.
+    The thread starts with the first call of `at` and ends with `stop`. Callbacks must be fast. One
+    that raises is logged.
     """
 
     def __init__(self) -> None:
@@ -37,7 +38,7 @@ class Timer:
                 self._changed.notify()
 
     def stop(self) -> None:
-        """Forget what is due and end the thread."""
+        """Discard pending callbacks and end the thread."""
         with self._changed:
             self._stopped = True
             self._heap.clear()

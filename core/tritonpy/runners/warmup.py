@@ -1,4 +1,4 @@
-"""What an instance runs before it is given to anybody: the samples of the configuration's `model_warmup`."""
+"""Warm-up of instances with the samples of `model_warmup` in the configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritonpy.errors import Internal, InvalidArgument, TritonError, exception_te
 from tritonpy.runners.slot import Slot
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
 
-_PROGRESS_NS = 10_000_000_000  # between two lines in the log about one warm-up that goes on
+_PROGRESS_NS = 10_000_000_000  # between two log lines about one warm-up
 _RESCHEDULED = (
     "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, "
     "while the model is not configured to handle such a flag."
@@ -21,7 +21,7 @@ _RESCHEDULED = (
 
 
 class WarmupSample(msgspec.Struct, frozen=True):
-    """One sample: `inputs` of each of the requests that are executed together, `count` times over."""
+    """A warm-up sample: `inputs` of the requests of a batch that is executed `count` times."""
 
     name: str
     count: int
@@ -31,10 +31,11 @@ class WarmupSample(msgspec.Struct, frozen=True):
 MakeSamples = Callable[[], Sequence[WarmupSample]]
 
 
-class Trial:
-    """One execution of a sample, and who owns its requests (`types.Owner`): nothing is counted and nobody else sees an answer.
+class WarmupExecution:
+    """One execution of a sample, and the owner of its requests (`types.Owner`).
 
-    `settled` is called, from any thread, whenever every request of the last `batch` is answered for good or handed back.
+    The requests are not counted and their responses not delivered. `settled` is called, from any
+    thread, when all requests of the last `batch` are finished or rescheduled.
     """
 
     def __init__(self, model: ModelContext, slot: Slot, sample: WarmupSample, settled: Callable[[], None]) -> None:
@@ -49,7 +50,7 @@ class Trial:
         self._iterative = model.config.sequence_batching.iterative_sequence
 
     def batch(self) -> Batch | None:
-        """Return the batch to be executed now: at first of all requests, then of those that were handed back."""
+        """Return the next batch: first all requests, then those that were rescheduled, or None."""
         requests, self._waiting = self._waiting, []
         if not requests:
             return None
@@ -60,48 +61,48 @@ class Trial:
         return batch
 
     def fail(self, batch: Batch, error: BaseException) -> None:
-        """Answer what `batch` left open with what its execution raised."""
+        """Fail the unfinished requests of `batch` with the error of the execution."""
         if not isinstance(error, TritonError):
             self._model.log.error("%s failed to run a warmup sample", self._slot.name, exc_info=error)
         failure = error if isinstance(error, TritonError) else Internal(exception_text(error))
         for request in batch.requests:
-            if not request.answered and request.batch is batch:
+            if not request.finished and request.batch is batch:
                 request.respond(InferResponse.failed(request, failure))
 
-    def conclude(self) -> None:
-        """Raise InvalidArgument, with Triton's text, where any request was answered with an error."""
+    def raise_errors(self) -> None:
+        """Raise `InvalidArgument` with Triton's text if any request failed."""
         if self._errors:
-            said = "".join([f"{error}; " for error in self._errors])
-            raise InvalidArgument(f"failed to run warmup sample '{self._name}': {said}")
+            errors = "".join([f"{error}; " for error in self._errors])
+            raise InvalidArgument(f"failed to run warmup sample '{self._name}': {errors}")
 
-    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
-        """Take note of errors and of final answers; what the answers hold is not looked at."""
+    def respond(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+        """Record errors and final responses; outputs are ignored."""
         left = 0
         with self._lock:
             for request, response in zip(requests, responses, strict=True):
-                if request.answered:
+                if request.finished:
                     continue
                 if response.error is not None:
                     self._errors.append(response.error.message)
                 if response.final:
-                    request.answered, request.batch = True, None
+                    request.finished, request.batch = True, None
                     left += 1
-        self._leave(left)
+        self._count_finished(left)
 
     def reschedule(self, request: InferRequest) -> None:
-        """Take `request` back for the next `batch`, where the model may hand it back at all."""
+        """Return `request` to the next `batch`, or fail it if the model may not reschedule."""
         if not self._iterative:
             request.respond(InferResponse.failed(request, Internal(_RESCHEDULED)))
             return
         with self._lock:
             request.batch = None
             self._waiting.append(request)
-        self._leave(1)
+        self._count_finished(1)
 
     def cancel(self, request: InferRequest) -> None:
-        """Nothing waits here that could be dropped."""
+        """Do nothing: no request waits in a queue here."""
 
-    def _leave(self, count: int) -> None:
+    def _count_finished(self, count: int) -> None:
         with self._lock:
             self._open -= count
             settled = count > 0 and self._open == 0
@@ -117,47 +118,50 @@ class Trial:
         now = now_ns()
         return [
             InferRequest(
-                self._model.name, dict(inputs), _NOBODY, self._model.version,
+                self._model.name, dict(inputs), _NULL_SINK, self._model.version,
                 accepts_decoupled=True, received_ns=now, queued_ns=now, owner=self,
             )
             for inputs in sample.inputs
         ]  # fmt: skip
 
 
-def trials(
+def warmup_executions(
     model: ModelContext, slot: Slot, samples: Sequence[WarmupSample], settled: Callable[[], None]
-) -> Iterator[Trial]:
-    """Yield every execution in its turn, and log how it goes. Raises what `Trial.conclude` raises of the one before."""
-    begin_ns = said_ns = now_ns()
+) -> Iterator[WarmupExecution]:
+    """Yield all executions in order and log their progress.
+
+    Raises the error of `WarmupExecution.raise_errors` for the previous execution.
+    """
+    begin_ns = logged_ns = now_ns()
     for sample in samples:
         for iteration in range(1, sample.count + 1):
             what = f"is running warmup sample '{sample.name}' for iteration {iteration}"
             model.log.debug("model '%s' instance %s %s", model.name, slot.name, what)
             now = now_ns()
-            if now - said_ns > _PROGRESS_NS:
-                said_ns = now
+            if now - logged_ns > _PROGRESS_NS:
+                logged_ns = now
                 model.log.info("%s %s of %d, after %.0f s", slot.name, what, sample.count, (now - begin_ns) / 1e9)
-            trial = Trial(model, slot, sample, settled)
-            yield trial
-            trial.conclude()
+            execution = WarmupExecution(model, slot, sample, settled)
+            yield execution
+            execution.raise_errors()
     if samples:
         model.log.info("%s is warmed up, after %.3g s", slot.name, (now_ns() - begin_ns) / 1e9)
 
 
 def warm_up(model: ModelContext, slot: Slot, samples: Sequence[WarmupSample], execute: Callable[[Batch], None]) -> None:
-    """Run `samples` through `execute` in the calling thread. Raises InvalidArgument with what went wrong."""
+    """Run `samples` with `execute` in this thread. Raises `InvalidArgument` on failure."""
     settled = threading.Semaphore(0)
-    for trial in trials(model, slot, samples, settled.release):
-        while (batch := trial.batch()) is not None:
+    for execution in warmup_executions(model, slot, samples, settled.release):
+        while (batch := execution.batch()) is not None:
             try:
                 execute(batch)
             except BaseException as error:
-                trial.fail(batch, error)
+                execution.fail(batch, error)
             settled.acquire()
 
 
-def _unheard(_request: InferRequest, _response: InferResponse) -> None:
-    """The owner hears the answers; a sink is asked only whether it has room, and it always has."""
+def _ignore(_request: InferRequest, _response: InferResponse) -> None:
+    """Do nothing: the owner receives the responses, and this sink is always ready."""
 
 
-_NOBODY = CallbackSink(_unheard)
+_NULL_SINK = CallbackSink(_ignore)

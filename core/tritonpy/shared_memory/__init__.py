@@ -1,8 +1,8 @@
-"""Shared memory that clients register: which regions there are, and the requests that use them."""
+"""Shared memory that clients register: the registered regions and the requests that use them."""
 
 from __future__ import annotations
 
-from tritonpy.shared_memory.held import hold_regions
-from tritonpy.shared_memory.table import Regions
+from tritonpy.shared_memory.regions import Regions
+from tritonpy.shared_memory.request_regions import hold_regions
 
 __all__ = ["Regions", "hold_regions"]

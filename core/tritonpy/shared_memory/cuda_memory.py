@@ -1,4 +1,4 @@
-"""Regions in the memory of GPUs."""
+"""Regions in GPU memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ log = logging.getLogger("tritonpy.shared_memory")
 
 
 def open_cuda(region: CudaRegion, handle: bytes) -> CudaMemory:
-    """Open the memory behind `handle`. Raises InvalidArgument where that cannot be, and logs why: clients hear no more from Triton either."""
+    """Open the memory of `handle`. Raises InvalidArgument if that fails, and logs the reason.
+
+    As in Triton, clients do not see the reason.
+    """
     try:
         return CudaMemory(region, handle, open_cuda_calls())
     except CudaError as error:
@@ -26,10 +29,16 @@ def open_cuda(region: CudaRegion, handle: bytes) -> CudaMemory:
 
 
 class CudaMemory:
-    """Memory that another process allocated on a GPU, opened by its IPC handle. Inputs and outputs are copied once, between it and the host."""
+    """Memory that another process allocated on a GPU, opened by its IPC handle.
+
+    Inputs and outputs are copied once, between the GPU and the host.
+    """
 
     def __init__(self, region: CudaRegion, handle: bytes, calls: CudaCalls) -> None:
-        """Open it. Raises CudaError where the handle is wrong, InvalidArgument where the memory is too small."""
+        """Open the memory.
+
+        Raises CudaError for a wrong handle, InvalidArgument if it is too small.
+        """
         self._region = region
         self._calls = calls
         self._address, size = calls.open(handle, region.device_id)
@@ -38,7 +47,7 @@ class CudaMemory:
             raise InvalidArgument(f"failed to register shared memory region '{region.name}': invalid args")
 
     def read(self, offset: int, size: int) -> memoryview:
-        """Return a copy on the host. Raises Internal where CUDA refuses."""
+        """Return a copy on the host. Raises Internal if CUDA fails."""
         array = np.empty(size, np.uint8)
         try:
             self._calls.to_host(array, self._address + offset, self._region.device_id)
@@ -47,7 +56,7 @@ class CudaMemory:
         return memoryview(array.data).toreadonly()
 
     def write(self, offset: int, array: npt.NDArray[Any]) -> None:
-        """Copy `array` to the GPU. Raises Internal where CUDA refuses."""
+        """Copy `array` to the GPU. Raises Internal if CUDA fails."""
         try:
             self._calls.to_device(self._address + offset, np.ascontiguousarray(array), self._region.device_id)
         except CudaError as error:

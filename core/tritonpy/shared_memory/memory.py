@@ -1,4 +1,4 @@
-"""What a region is made of."""
+"""The interface of a region's memory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 
-class Memory(Protocol):
-    """The bytes of a region. Offsets and sizes were checked against what was registered.
+class RegionMemory(Protocol):
+    """The bytes of a region; the caller has checked offsets and sizes.
 
-    May be used from any thread; what it holds is given back with the last reference to it, and to what it returned.
+    Any thread may use it. The memory is released with the last reference to the object and to the
+    views that it returned.
     """
 
     def read(self, offset: int, size: int) -> memoryview:
-        """Return `size` bytes from `offset`, not writable. Raises TritonError where they cannot be had."""
+        """Return `size` bytes from `offset`, read-only. Raises TritonError if they do not exist."""
 
     def write(self, offset: int, array: npt.NDArray[Any]) -> None:
-        """Copy `array` to `offset`. Raises TritonError where that memory cannot be had."""
+        """Copy `array` to `offset`. Raises TritonError if the memory does not exist."""

@@ -1,8 +1,8 @@
-"""Names of POSIX shared-memory objects, as clients give them."""
+"""Names of POSIX shared-memory objects, as clients send them."""
 
 from __future__ import annotations
 
-import _posixshmem  # type: ignore[import-not-found]  # of the standard library, and in no stub
+import _posixshmem  # type: ignore[import-not-found]  # in the standard library, but without a stub
 import os
 
 from tritonpy.errors import Internal, InvalidArgument
@@ -11,7 +11,10 @@ _RESERVED = "triton_python_backend_shm_region_"
 
 
 def check_key(name: str, key: str) -> None:
-    """Raise InvalidArgument where the region `name` may not be registered with `key`: no name at all, or one that belongs to Triton's backends."""
+    """Raise InvalidArgument if the region `name` may not be registered with `key`.
+
+    The key must not be empty or reserved for Triton's backends.
+    """
     bare = key.lstrip("/")
     if not bare:
         raise InvalidArgument(f"cannot register shared memory region '{name}' - invalid shm key '{key}'")
@@ -23,11 +26,12 @@ def check_key(name: str, key: str) -> None:
 
 
 def open_object(key: str) -> int:
-    """Return the descriptor of the object `key`, for reading and writing; it is the caller's to close.
+    """Return the descriptor of the object `key`, for reading and writing; the caller closes it.
 
-    The C library looks for objects in their one place: a key with a slash inside leads nowhere, and so does a link. Raises Internal.
+    The C library looks for objects in one folder. A key with a slash inside fails, and so does a
+    link. Raises Internal.
     """
     try:
         return int(_posixshmem.shm_open(key, os.O_RDWR, mode=0))
-    except (OSError, ValueError):  # ValueError: a zero byte inside
+    except (OSError, ValueError):  # ValueError: a null byte inside
         raise Internal(f"Unable to open shared memory region: '{key}'") from None

@@ -1,12 +1,12 @@
-"""What is counted for one model version. The counters live here once; statistics and metrics only read them.
+"""Counters of one model version, which statistics and metrics read.
 
-Counts and sums are plain numbers that every request pays for. What is known of single answers (`AnswerStatistics`) costs a request only where
-its model is decoupled, or where the server was told to measure distributions.
+Counts and sums are plain numbers that every request updates. `PerResponseStatistics` costs requests
+only if the model is decoupled, or if the server measures latency distributions.
 """
 
 from __future__ import annotations
 
-from tritonpy.statistics.answers import AnswerStatistics
-from tritonpy.statistics.counters import Counters, Succeeded
+from tritonpy.statistics.counters import Counters, SucceededRequests
+from tritonpy.statistics.per_response import PerResponseStatistics
 
-__all__ = ["AnswerStatistics", "Counters", "Succeeded"]
+__all__ = ["Counters", "PerResponseStatistics", "SucceededRequests"]

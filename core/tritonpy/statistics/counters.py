@@ -13,7 +13,7 @@ from tritonpy.api.engine import (
 )
 from tritonpy.clock import epoch_ms
 from tritonpy.errors import FailureReason
-from tritonpy.types import Batch, Work
+from tritonpy.types import Batch, ComputeTimes
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class _Execution:
     infer_ns: int = 0
     output_ns: int = 0
 
-    def add(self, work: Work) -> None:
+    def add(self, work: ComputeTimes) -> None:
         """Count one execution."""
         self.count += 1
         self.input_ns += work.input_ns
@@ -34,8 +34,11 @@ class _Execution:
 
 
 @dataclass(slots=True)
-class Succeeded:
-    """Requests of one batch (None: of a scheduler without instances) that were answered together; times are sums in ns."""
+class SucceededRequests:
+    """Requests of one batch that ended successfully together. Times are sums in ns.
+
+    The batch is None for a scheduler without instances.
+    """
 
     batch: Batch | None
     end_ns: int
@@ -47,7 +50,7 @@ class Succeeded:
 
 @dataclass(slots=True)
 class Counters:
-    """Plain numbers, changed under the model's lock."""
+    """Plain numbers that change under the model's lock."""
 
     success: int = 0
     success_ns: int = 0
@@ -60,7 +63,7 @@ class Counters:
     inferences: int = 0
     executions: int = 0
     last_inference_ms: int = 0
-    late_answers: int = 0
+    late_responses: int = 0
     cache_hits: int = 0
     cache_hit_ns: int = 0
     cache_misses: int = 0
@@ -69,7 +72,7 @@ class Counters:
     batches: dict[int, _Execution] = field(default_factory=dict)
 
     def executed(self, batch: Batch, end_ns: int) -> None:
-        """Count one execution; its time stamps that the backend did not set are filled in."""
+        """Count one execution. Time stamps that the backend did not set are filled in."""
         batch.counted = True
         batch.input_end_ns = batch.input_end_ns or batch.start_ns
         batch.infer_end_ns = batch.infer_end_ns or end_ns
@@ -84,8 +87,8 @@ class Counters:
         execution.infer_ns += batch.infer_end_ns - batch.input_end_ns
         execution.output_ns += end_ns - batch.infer_end_ns
 
-    def succeeded(self, done: Succeeded) -> None:
-        """Count the requests of one batch that were answered together."""
+    def succeeded(self, done: SucceededRequests) -> None:
+        """Count the requests of one batch that ended successfully together."""
         batch, count = done.batch, done.count
         self.success += count
         self.inferences += done.rows
@@ -96,10 +99,13 @@ class Counters:
             self.infer_ns += count * (batch.infer_end_ns - batch.input_end_ns)
             self.output_ns += count * max(done.end_ns - batch.infer_end_ns, 0)
 
-    def worked(self, work: Work, batch: Batch | None, rows: int, end_ns: int) -> None:
-        """Add what one request of `batch` cost to `work`; one that other models computed (None) counts as an execution of its own."""
+    def add_compute_times(self, work: ComputeTimes, batch: Batch | None, rows: int, end_ns: int) -> None:
+        """Add the compute times of one request of `batch` to `work`.
+
+        A request without a batch was computed by other models and counts as an execution.
+        """
         if batch is not None:
-            work.add(Work.of(batch, end_ns))
+            work.add(ComputeTimes.of(batch, end_ns))
             return
         self.executions += 1
         self.last_inference_ms = epoch_ms()
@@ -109,7 +115,7 @@ class Counters:
         self.batches.setdefault(rows, _Execution()).add(work)
 
     def cache_hit(self, total_ns: int, queue_ns: int, lookup_ns: int) -> None:
-        """Count one request that the cache answered: a success, and no inference."""
+        """Count one request that the cache served: a success without an inference."""
         self.success += 1
         self.success_ns += total_ns
         self.queue_ns += queue_ns
@@ -117,22 +123,25 @@ class Counters:
         self.cache_hit_ns += lookup_ns
 
     def cache_missed(self, cache_ns: int) -> None:
-        """Add the cache's part to a request that succeeded: the look-up, and the insertion where it came before the answer."""
+        """Add the cache times of a successful request.
+
+        They are the look-up, and the insertion if it preceded the response.
+        """
         self.cache_misses += 1
         self.cache_miss_ns += cache_ns
 
     def cache_inserted(self, insertion_ns: int) -> None:
-        """Add an insertion that came after the answer."""
+        """Add the time of an insertion after the response."""
         self.cache_miss_ns += insertion_ns
 
     def failed(self, reason: FailureReason, total_ns: int) -> None:
-        """Count one request that ended in an error after `total_ns`."""
+        """Count one request that ended with an error after `total_ns`."""
         self.fail += 1
         self.fail_ns += total_ns
         self.failures[reason.value] += 1
 
     def snapshot(self, name: str, version: int, responses: dict[str, ResponseStatistics]) -> ModelStatistics:
-        """Return the protocol's view of the counters."""
+        """Return the counters as protocol statistics."""
         computed = self.success - self.cache_hits
         return ModelStatistics(
             name=name,

@@ -1,4 +1,4 @@
-"""How long clients waited for the first answer: the histogram of one model version."""
+"""The histogram of times to the first response of one model version."""
 
 from __future__ import annotations
 
@@ -16,39 +16,43 @@ FAMILY = "nv_inference_first_response_histogram_ms"
 DEFAULT_BUCKETS = (100.0, 500.0, 2000.0, 5000.0)
 
 
-class FirstResponses:
-    """Whole milliseconds from a request's arrival to its first answer, well or not; the bare end of a stream is no answer.
+class FirstResponseHistogram:
+    """Milliseconds from a request's arrival to its first response, also for errors.
 
-    Changed under the model's lock. Raises InvalidArgument for buckets that do not ascend.
+    An empty final response does not count. It changes under the model's lock. Raises
+    InvalidArgument if the buckets do not ascend.
     """
 
     def __init__(self, buckets: Sequence[float]) -> None:
         self._histogram = Histogram(buckets)
-        self._begun: set[InferRequest] = set()
+        self._started: set[InferRequest] = set()
 
-    def answered(self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int) -> None:
-        """Take note of one answer."""
-        if not response.empty and request not in self._begun:
+    def responded(self, request: InferRequest, response: InferResponse, _handed_ns: int, now_ns: int) -> None:
+        """Count one response."""
+        if not response.empty and request not in self._started:
             self._histogram.observe((now_ns - request.received_ns) // 1_000_000)
         if response.final:
-            self._begun.discard(request)
+            self._started.discard(request)
         else:
-            self._begun.add(request)
+            self._started.add(request)
 
     def snapshot(self) -> HistogramSnapshot | None:
-        """Return the buckets."""
+        """Return the histogram."""
         return self._histogram.snapshot({}).histogram
 
 
-def buckets_of(config: ModelConfig) -> Sequence[float]:
-    """Return the buckets that the model's `model_metrics` asks for, or Triton's; warns of families that have none to choose."""
+def configured_buckets(config: ModelConfig) -> Sequence[float]:
+    """Return the buckets of the model's `model_metrics`, or Triton's.
+
+    Warns of families without buckets.
+    """
     buckets: Sequence[float] = DEFAULT_BUCKETS
     for control in config.model_metrics.metric_control:
         if control.metric_identifier.family == FAMILY:
             buckets = list(control.histogram_options.buckets)
         else:
             log.warning(
-                "model '%s': metric family '%s' in 'metric_identifier' has no buckets to choose; %s has",
+                "model '%s': metric family '%s' in 'metric_identifier' has no configurable buckets; %s has them",
                 config.name, control.metric_identifier.family, FAMILY,
             )  # fmt: skip
     return buckets

@@ -1,4 +1,4 @@
-"""The memory of a model version, from what its parts say."""
+"""Memory usage of a model version, summed over its parts."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from tritonpy.api.engine import MemoryUsage
 
 
-def summed(usages: Iterable[MemoryUsage]) -> list[MemoryUsage]:
-    """Return one entry per kind of memory and device, in the order of both: CPU, CPU_PINNED, GPU."""
+def total_memory_usage(usages: Iterable[MemoryUsage]) -> list[MemoryUsage]:
+    """Return one entry per kind of memory and device, sorted: CPU, CPU_PINNED, GPU."""
     totals: Counter[tuple[str, int]] = Counter()
     for usage in usages:
         totals[usage.type, usage.id] += usage.byte_size

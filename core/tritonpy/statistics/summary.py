@@ -1,4 +1,7 @@
-"""Count, sum and recent quantiles of what was observed: Prometheus' summary, which prometheus-client has without its quantiles."""
+"""A Prometheus summary with count, sum and recent quantiles.
+
+The prometheus-client package has summaries without quantiles.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,20 @@ from collections import deque
 
 from tritonpy.api.engine import SummarySnapshot
 from tritonpy.config.server.latency_settings import Quantiles
-from tritonpy.statistics.sketch import Sketch
+from tritonpy.statistics.quantile_sketch import QuantileSketch
 
 AGE_NS = 60_000_000_000
-"""Quantiles speak of the last minute, count and sum of all time."""
+"""Quantiles cover the last minute, count and sum the whole time."""
 SKETCHES = 5
-TURN_NS = AGE_NS // SKETCHES
+ROTATION_NS = AGE_NS // SKETCHES
 BUFFER = 500
 
 
 class Summary:
-    """Takes an observation for the price of an append; sorting is done for many at once. Not thread-safe.
+    """A summary that buffers observations and sorts many at once. It is not thread-safe.
 
-    Every sketch gets every value. At each turn the oldest one, which the quantiles are read from, gives way to an empty one: they are those of
-    the last 48 to 60 s.
+    Every sketch gets every value, and quantiles come from the oldest sketch. A rotation replaces it
+    with an empty one, so that quantiles cover the last 48 to 60 s.
     """
 
     def __init__(self, quantiles: Quantiles, now_ns: int) -> None:
@@ -27,32 +30,32 @@ class Summary:
         self._count = 0
         self._sum = 0
         self._buffer: list[int] = []
-        self._sketches = deque(Sketch(quantiles) for _ in range(SKETCHES))
-        self._turn_ns = now_ns + TURN_NS
+        self._sketches = deque(QuantileSketch(quantiles) for _ in range(SKETCHES))
+        self._rotation_ns = now_ns + ROTATION_NS
 
     def observe(self, value: int, now_ns: int) -> None:
-        """Take note of one value."""
+        """Record one value."""
         self._count += 1
         self._sum += value
-        if now_ns >= self._turn_ns or len(self._buffer) >= BUFFER:
-            self._settle(now_ns)
+        if now_ns >= self._rotation_ns or len(self._buffer) >= BUFFER:
+            self._flush(now_ns)
         self._buffer.append(value)
 
     def snapshot(self, now_ns: int) -> SummarySnapshot:
-        """Return what there is; a quantile of nothing is None."""
-        self._settle(now_ns)
+        """Return count, sum and quantiles. A quantile without values is None."""
+        self._flush(now_ns)
         oldest = self._sketches[0]
         return SummarySnapshot(self._count, self._sum, [(each, oldest.quantile(each)) for each in self._quantiles])
 
-    def _settle(self, now_ns: int) -> None:
+    def _flush(self, now_ns: int) -> None:
         self._buffer.sort()
         for sketch in self._sketches:
             sketch.add(self._buffer)
         self._buffer.clear()
-        if now_ns < self._turn_ns:
+        if now_ns < self._rotation_ns:
             return
-        turns = (now_ns - self._turn_ns) // TURN_NS + 1
-        self._turn_ns += turns * TURN_NS
-        for _ in range(min(turns, SKETCHES)):
+        rotations = (now_ns - self._rotation_ns) // ROTATION_NS + 1
+        self._rotation_ns += rotations * ROTATION_NS
+        for _ in range(min(rotations, SKETCHES)):
             self._sketches.popleft()
-            self._sketches.append(Sketch(self._quantiles))
+            self._sketches.append(QuantileSketch(self._quantiles))

@@ -1,6 +1,6 @@
-"""Helpers for the tests of plugins: contract tests, toy engine, harnesses, an in-process client and server.
+"""Helpers for tests of plugins: contract tests, toy engine, harnesses, client and server.
 
-The whole test of an installed plugin whose module `my_plugin` registers the backend `Doubler` as "doubler":
+A complete test of a plugin, whose module `my_plugin` registers the backend `Doubler` as "doubler":
 
     import my_plugin
     import numpy as np
@@ -8,7 +8,8 @@ The whole test of an installed plugin whose module `my_plugin` registers the bac
 
     CONFIG = '''
         backend: "doubler" max_batch_size: 8
-        input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
+        input { name: "IN" data_type: TYPE_FP32 dims: 4 }
+        output { name: "OUT" data_type: TYPE_FP32 dims: 4 }
     '''
 
     class TestDoubler(BackendContract):
@@ -17,22 +18,23 @@ The whole test of an installed plugin whose module `my_plugin` registers the bac
         name = "doubler"
         config = CONFIG
 
-    def test_it_doubles(model_repository):                      # the fixture comes with the installed package
+    def test_it_doubles(model_repository):  # a fixture of the installed package
         model_repository.add("twice", config=CONFIG)
         no_ports = {"http": False, "grpc": False, "metrics": False}
         server_yaml = {"repositories": [{"url": str(model_repository.path)}], "frontends": no_ports}
         with running_server(server_yaml) as server:
-            data = np.ones((1, 4), np.float32)
-            result = InProcessClient(server).infer("twice", [InferInput("IN", [1, 4], "FP32").set_data_from_numpy(data)])
+            data = InferInput("IN", [1, 4], "FP32").set_data_from_numpy(np.ones((1, 4), np.float32))
+            result = InProcessClient(server).infer("twice", [data])
             assert (result.as_numpy("OUT") == 2).all()
 
-There is one contract per kind of plugin; its docstring says what it needs. A contract's class is not collected by itself, only what is
-derived from it under a name that pytest collects.
+Each kind of plugin has one contract; its docstring lists the attributes that a test sets. pytest
+collects only classes derived from a contract, not the contract itself.
 """
 
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -64,14 +66,14 @@ if TYPE_CHECKING:
     from tritonpy.testing.parse import model_config
     from tritonpy.testing.ports import free_port
     from tritonpy.testing.posix_memory import SharedObject, shared_object
+    from tritonpy.testing.recording_sink import RecordingSink
     from tritonpy.testing.sample_inputs import random_inputs
     from tritonpy.testing.scheduler_harness import SchedulerHarness
     from tritonpy.testing.slow_client import SlowClient
     from tritonpy.testing.toy_engine import ToyEngine
     from tritonpy.testing.toy_model import ToyModel, toy_models
-    from tritonpy.testing.witness import Witness
 
-# pytest loads this package in every test run of an environment that has it: each module is imported when it is first asked for.
+# pytest loads this package in every test run, so each module is imported at its first use.
 _MODULES = {
     "AuthenticatorContract": "contracts.authenticator",
     "BackendContract": "contracts.backend",
@@ -103,7 +105,7 @@ _MODULES = {
     "ToyModel": "toy_model",
     "TraceSinkContract": "contracts.trace_sink",
     "TransportContract": "contracts.transport",
-    "Witness": "witness",
+    "RecordingSink": "recording_sink",
     "free_port": "ports",
     "model_config": "parse",
     "random_inputs": "sample_inputs",
@@ -113,7 +115,13 @@ _MODULES = {
 }
 
 
+_RENAMED = {"Witness": "RecordingSink"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        old, name = name, _RENAMED[name]
+        warnings.warn(f"{__name__}.{old} is now called {__name__}.{name}", DeprecationWarning, stacklevel=2)
     if name not in _MODULES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
@@ -137,6 +145,7 @@ __all__ = [
     "ObserverContract",
     "OperationGroupContract",
     "RateLimiterContract",
+    "RecordingSink",
     "RepoAgentContract",
     "RepositoryContract",
     "RouterContract",
@@ -150,7 +159,6 @@ __all__ = [
     "ToyModel",
     "TraceSinkContract",
     "TransportContract",
-    "Witness",
     "free_port",
     "model_config",
     "random_inputs",

@@ -1,4 +1,4 @@
-"""Runs a backend without a server."""
+"""A harness that runs a backend without a server."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ import numpy.typing as npt
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.engine import Engine, MemoryUsage
 from tritonpy.clock import now_ns
-from tritonpy.config.complete import merge_auto_complete
-from tritonpy.config.normalize import normalize
+from tritonpy.config.completion import merge_auto_complete
+from tritonpy.config.normalization import normalize
 from tritonpy.config.server import decode_options
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.device_memory import ModelMemory
 from tritonpy.errors import Internal, TritonError
 from tritonpy.layout import BatchLayout
-from tritonpy.runners.isolation import isolated, loads_elsewhere
-from tritonpy.runners.roster import roster_change
+from tritonpy.runners.instance_slots import plan_instance_change
+from tritonpy.runners.isolation import is_isolated, loads_in_worker
 from tritonpy.testing.isolated_instance import IsolatedInstance
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.witness import Witness
 from tritonpy.types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, OutputSpec, Tensor
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -34,11 +34,16 @@ Array = npt.NDArray[Any]
 
 
 class BackendHarness:
-    """One model version with one instance, executed as a server does: on the instance's own thread, one batch at a time.
+    """One model version with one instance, executed in its own thread as in a server.
 
-    A context manager: entering loads the model from `folder`/1, leaving closes and unloads it. `witness` sees the answers,
-    `metrics` are those that the model makes. Where the configuration or the backend asks for isolation, the instance is in a process of its own.
-    `gpus` are those that the machine has: the instance is the first that the configuration asks for. `memory` is what the model gets of the server's pools.
+    Entering the context manager loads the model from `folder`/1, leaving it closes and unloads the
+    model.
+
+    - `recorder` records the responses, `metrics` holds the metrics that the model creates.
+    - An instance that the configuration or the backend isolates runs in its own process.
+    - `gpus` are the GPUs of the machine. The instance is the first one that the configuration
+      requests.
+    - `memory` is the model's share of the server's memory pools.
     """
 
     def __init__(
@@ -48,7 +53,7 @@ class BackendHarness:
     ) -> None:  # fmt: skip
         self.backend = backend
         self.gpus = gpus
-        self.witness = Witness()
+        self.recorder = RecordingSink()
         self.metrics = CustomMetrics()
         self._exits = ExitStack()
         (folder / "1").mkdir(parents=True, exist_ok=True)
@@ -71,9 +76,9 @@ class BackendHarness:
             model.output_types = {item.name: DATATYPE_OF_NUMBER[item.data_type].name for item in model.config.output}
             stack.callback(model.metrics.close)
             make: Callable[[ModelContext, InstanceContext], Backend] = self.backend
-            if isolated(model, self.backend):
+            if is_isolated(model, self.backend):
                 make = partial(IsolatedInstance, self.backend)
-            if not loads_elsewhere(model, self.backend):
+            if not loads_in_worker(model, self.backend):
                 model.shared = self.backend.load(model)
                 stack.callback(self.backend.unload, model.shared)
             elif model.shared is not None:  # opened to complete the configuration
@@ -91,45 +96,46 @@ class BackendHarness:
         self._exits.close()
 
     def request(self, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None) -> InferRequest:
-        """Return a request of `inputs` that asks for `outputs` (None: all)."""
+        """Return a request with `inputs` for the outputs `outputs` (None: all)."""
         tensors = {name: Tensor.from_numpy(name, array) for name, array in inputs.items()}
         rows = next((len(array) for array in inputs.values()), 1) if self.model.config.max_batch_size > 0 else 1
-        wanted = None if outputs is None else {name: OutputSpec(name) for name in outputs}
+        requested = None if outputs is None else {name: OutputSpec(name) for name in outputs}
         return InferRequest(
-            self.model.name, tensors, self.witness.sink, 1, outputs=wanted, owner=self.witness, batch_size=rows,
+            self.model.name, tensors, self.recorder.sink, 1, outputs=requested, owner=self.recorder, batch_size=rows,
             accepts_decoupled=self.model.config.model_transaction_policy.decoupled,
         )  # fmt: skip
 
     def execute(self, *requests: InferRequest) -> list[list[InferResponse]]:
-        """Run `requests` as one batch; return the answers of each once all have their final one.
+        """Run `requests` as one batch and return the responses of each request.
 
-        What `execute` raises answers the requests that have no final answer yet; requests that are handed back run again.
-        Raises AssertionError for a request without a final answer, or with two.
+        Returns when all requests have their final response. An exception of `execute` becomes the
+        response of the requests without a final one. Rescheduled requests run again. Raises
+        AssertionError for a request without a final response, or with two.
         """
         waiting = list(requests)
         while waiting:
             self._thread.submit(self._run, waiting).result()
-            self.witness.wait(*waiting)
-            waiting = self.witness.take_rescheduled()
-        self.witness.check(*requests)
-        return [self.witness.answers(request) for request in requests]
+            self.recorder.wait(*waiting)
+            waiting = self.recorder.take_rescheduled()
+        self.recorder.check(*requests)
+        return [self.recorder.responses(request) for request in requests]
 
     def memory_usage(self) -> list[MemoryUsage]:
-        """Return what the model says that it holds, what its instances share included, asked on this thread as a server does."""
+        """Return the reported memory of the instance and of the data shared by all instances."""
         shared = () if self.model.shared is None else self.backend.shared_memory_usage(self.model.shared)
         return [*shared, *self.instance.memory_usage()]
 
     def close_instance(self) -> None:
-        """Close the instance, on its thread; leaving the context does so too."""
+        """Close the instance in its thread. Leaving the context does so, too."""
         self._thread.submit(self.instance.close).result()
 
     def _normalized(self, config: ModelConfig) -> ModelConfig:
         return normalize(config, self.gpus, self.backend.default_instance_count, self.backend.uses_gpu)
 
     def _first_instance(self) -> InstanceContext:
-        seats = roster_change((), self.model.config, 0).added
-        assert seats, "the configuration asks for no instance that could be made with these GPUs"
-        context = seats[0].context
+        instances = plan_instance_change((), self.model.config, 0).added
+        assert instances, "the configuration requests no instance that these GPUs allow"
+        context = instances[0].context
         context.name = f"{self.model.name}_0"
         return context
 
@@ -142,5 +148,5 @@ class BackendHarness:
         except Exception as error:
             failure = error if isinstance(error, TritonError) else Internal(str(error))
             for request in requests:
-                if not request.answered:
+                if not request.finished:
                     request.respond(InferResponse.failed(request, failure))

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures for every test suite where tritonpy is installed."""
+"""The pytest plugin: fixtures for every environment where tritonpy is installed."""
 
 from __future__ import annotations
 
@@ -11,5 +11,8 @@ from tritonpy.testing.model_repository import ModelRepository
 
 @pytest.fixture
 def model_repository(tmp_path: Path) -> ModelRepository:
-    """An empty model repository: `model_repository.add("name", config="…", versions={1: {"model.onnx": data}})`."""
+    """An empty model repository.
+
+    Example: `model_repository.add("name", config="…", versions={1: {"model.onnx": data}})`.
+    """
     return ModelRepository(tmp_path / "models")

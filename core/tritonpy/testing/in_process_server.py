@@ -1,7 +1,7 @@
-"""A whole server inside a test."""
+"""A complete server inside a test."""
 
 from __future__ import annotations
 
-from tritonpy.running import RunningServer, running_server
+from tritonpy.embedded_server import RunningServer, running_server
 
 __all__ = ["RunningServer", "running_server"]

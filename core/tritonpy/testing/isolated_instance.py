@@ -13,18 +13,19 @@ from tritonpy.errors import TritonError
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.workers.backend_process import SpawnLauncher
-from tritonpy.runners.workers.executions import Execution
-from tritonpy.runners.workers.neighbours import Neighbours
+from tritonpy.runners.workers.executions import WorkerExecution
 from tritonpy.runners.workers.worker import Worker
+from tritonpy.runners.workers.worker_registry import WorkerRegistry
 from tritonpy.types import Batch, InferResponse
 
 _T = TypeVar("_T")
 
 
 class IsolatedInstance(Backend):
-    """Stands in for an instance of `backend`: everything that it is asked crosses to a process and back, as in a server.
+    """A proxy for an instance of `backend` in a worker process.
 
-    Making it starts the process and raises what that says when it cannot run the model. Nothing ever joins an execution.
+    Each call crosses to the process and back, as in a server. The constructor starts the process
+    and raises its error when it cannot run the model. No request joins an execution.
     """
 
     def __init__(self, backend: type[Backend], model: ModelContext, instance: InstanceContext) -> None:
@@ -42,7 +43,10 @@ class IsolatedInstance(Backend):
             raise
 
     def execute(self, batch: Batch) -> None:
-        """Send the batch; return when the process has executed it. Answers may come later."""
+        """Send the batch and return when the process has executed it.
+
+        Responses may arrive later.
+        """
         batch.instance = self._slot
         self._do(self._execute(batch))
 
@@ -50,12 +54,12 @@ class IsolatedInstance(Backend):
         return self._worker is not None and self._do(self._worker.is_ready())
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
-        """Ask the process what its instance and what that shares hold."""
+        """Return the memory of the instance and of its shared data, as the process reports it."""
         worker = self._worker
-        return self._do(worker.memory_usage()) if worker is not None and worker.tells_memory else ()
+        return self._do(worker.memory_usage()) if worker is not None and worker.reports_memory else ()
 
     def close(self) -> None:
-        """End the process; a second time is fine."""
+        """End the process. A second call does nothing."""
         if self._worker is not None:
             self._do(self._worker.stop())
             self._worker = None
@@ -63,9 +67,9 @@ class IsolatedInstance(Backend):
 
     async def _start(self) -> Worker:
         model = self.model
-        neighbours = Neighbours(model.engine.model_config, CallGraph(model.engine.model_config))
+        registry = WorkerRegistry(model.engine.model_config, CallGraph(model.engine.model_config))
         worker = Worker(
-            model, self.instance, self._launcher, neighbours, self._loop, None, self._done, self._ended, _nothing_more
+            model, self.instance, self._launcher, registry, self._loop, None, self._done, self._ended, _nothing_more
         )
         await worker.start()
         return worker
@@ -73,19 +77,19 @@ class IsolatedInstance(Backend):
     async def _execute(self, batch: Batch) -> None:
         assert self._worker is not None, "the instance is closed"
         (number,) = self._worker.executions.send([batch])
-        self._running[number] = over = self._loop.create_future()
-        await over
+        self._running[number] = done = self._loop.create_future()
+        await done
 
-    def _done(self, executions: Sequence[Execution]) -> None:
+    def _done(self, executions: Sequence[WorkerExecution]) -> None:
         for execution in executions:
             self._running.pop(execution.id).set_result(None)
 
     def _ended(self, error: TritonError) -> None:
         assert self._worker is not None, "a worker that never started ended"
-        for request in self._worker.executions.give_up():
+        for request in self._worker.executions.abandon():
             request.respond(InferResponse.failed(request, error))
-        for over in self._running.values():
-            over.set_result(None)
+        for done in self._running.values():
+            done.set_result(None)
         self._running.clear()
 
     def _do(self, coroutine: Coroutine[Any, Any, _T]) -> _T:

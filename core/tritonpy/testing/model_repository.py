@@ -1,4 +1,4 @@
-"""A model repository built by a test."""
+"""A model repository that a test builds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 class ModelRepository:
-    """A folder in the layout that servers read; `path` is its root."""
+    """A folder in the layout of a model repository; `path` is its root."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -21,10 +21,11 @@ class ModelRepository:
         versions: Mapping[int, Mapping[str, bytes | str]] | None = None,
         files: Mapping[str, bytes | str] | None = None,
     ) -> Path:
-        """Write a model and return its folder; what was there under the name stays beside it.
+        """Write a model and return its folder. Existing files of that name stay.
 
-        `config` is the text of `config.pbtxt` (None: no such file), `versions` the files of each version by relative path (default: an empty
-        version 1), `files` further ones in the model's folder, such as labels.
+        - `config`: the text of `config.pbtxt` (None: no such file).
+        - `versions`: the files of each version by relative path (default: an empty version 1).
+        - `files`: other files in the model's folder, such as labels.
         """
         folder = self.path / name
         for version, content in ({1: {}} if versions is None else versions).items():
@@ -36,7 +37,7 @@ class ModelRepository:
         return folder
 
     def remove(self, name: str, version: int | None = None) -> None:
-        """Delete a model, or one version of it."""
+        """Delete a model, or one of its versions."""
         shutil.rmtree(self.path / name if version is None else self.path / name / str(version))
 
 

@@ -1,15 +1,15 @@
-"""Model configurations as plugin authors write them in tests."""
+"""Model configurations from text, for tests of plugins."""
 
 from __future__ import annotations
 
 from tritonpy.config.model_text import read_config_text
-from tritonpy.config.normalize import normalize
+from tritonpy.config.normalization import normalize
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def model_config(text: str) -> ModelConfig:
-    """Return the normalised message of the text of a `config.pbtxt`; it is not validated.
+    """Return the normalized message of the text of a `config.pbtxt`, without validation.
 
-    Raises InvalidConfig with everything that cannot be read.
+    Raises InvalidConfig with every syntax error.
     """
     return normalize(read_config_text(text).checked("the configuration of the test"))

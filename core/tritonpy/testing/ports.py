@@ -1,4 +1,4 @@
-"""Ports for servers that cannot be asked to choose one themselves."""
+"""Free TCP ports for servers that cannot choose one themselves."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ _LOWEST, _USUAL = 10_000, 32_768
 
 
 def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that nobody listens on.
+    """Return a TCP port of 127.0.0.1 without a listener.
 
-    It is none of those that the system itself gives to clients and to who binds port 0: between this and its use nobody takes it but by chance.
+    The port is outside the range that the kernel assigns to clients and to port 0, so a collision
+    before its use is unlikely.
     """
-    choice = random.SystemRandom()  # a test that seeds the other generator would meet the same ports as those beside it
-    end = max(_given_from(), _LOWEST + 1000)
+    # a seeded generator would choose the same ports in parallel test runs
+    choice = random.SystemRandom()
+    end = max(_first_ephemeral_port(), _LOWEST + 1000)
     while True:
         port = choice.randrange(_LOWEST, end)
         with contextlib.suppress(OSError), socket.create_server((HOST, port)):
             return port
 
 
-def _given_from() -> int:
+def _first_ephemeral_port() -> int:
     try:
         return int(RANGE.read_text().split()[0])
     except (OSError, ValueError, IndexError):

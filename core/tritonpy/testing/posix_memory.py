@@ -1,8 +1,8 @@
-"""POSIX shared memory, as clients have it."""
+"""POSIX shared-memory objects for tests."""
 
 from __future__ import annotations
 
-import _posixshmem  # type: ignore[import-not-found]  # of the standard library, and in no stub
+import _posixshmem  # type: ignore[import-not-found]  # a module of the standard library without a stub
 import os
 import secrets
 from collections.abc import Iterator
@@ -10,7 +10,10 @@ from contextlib import contextmanager
 
 
 class SharedObject:
-    """An object of shared memory; `key` is what a region is registered with. Read and written without a map, so that it may shrink."""
+    """A shared-memory object. Register a region with its `key`.
+
+    It is read and written without a memory map, so that it can shrink.
+    """
 
     def __init__(self, byte_size: int) -> None:
         self.key = f"/tritonpy-test-{secrets.token_hex(8)}"
@@ -18,29 +21,29 @@ class SharedObject:
         self.resize(byte_size)
 
     def resize(self, byte_size: int) -> None:
-        """Cut it off, or append zeros."""
+        """Truncate the object, or append zeros."""
         os.ftruncate(self._descriptor, byte_size)
 
     def write(self, content: bytes, offset: int = 0) -> None:
-        """Put `content` to `offset`."""
+        """Write `content` at `offset`."""
         os.pwrite(self._descriptor, content, offset)
 
     def read(self, byte_size: int, offset: int = 0) -> bytes:
-        """Return what is at `offset`."""
+        """Return `byte_size` bytes at `offset`."""
         return os.pread(self._descriptor, byte_size, offset)
 
     def remove(self) -> None:
-        """Take its name away; who has it mapped keeps it."""
+        """Unlink the object. Existing maps stay valid."""
         os.close(self._descriptor)
         _posixshmem.shm_unlink(self.key)
 
 
 @contextmanager
 def shared_object(byte_size: int, content: bytes = b"") -> Iterator[SharedObject]:
-    """Make an object of `byte_size` bytes that begins with `content`, and remove it in the end."""
-    made = SharedObject(byte_size)
+    """Provide an object of `byte_size` bytes that starts with `content`. Removes it at the end."""
+    shared = SharedObject(byte_size)
     try:
-        made.write(content)
-        yield made
+        shared.write(content)
+        yield shared
     finally:
-        made.remove()
+        shared.remove()

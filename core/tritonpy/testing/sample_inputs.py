@@ -1,4 +1,4 @@
-"""Inputs that fit a model configuration."""
+"""Random inputs that fit a model configuration."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from tritonpy.types import DATATYPE_OF_NUMBER, DataType
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Array = npt.NDArray[Any]
-VARIABLE = 3  # what a dimension of -1 becomes
+VARIABLE = 3  # size of a dimension of -1
 
 
 def random_inputs(config: ModelConfig, random: Random, rows: int = 1) -> dict[str, Array]:
-    """Return small values for every input of `config`, with `rows` rows where the model has a batch dimension."""
+    """Return small values for every input of `config`.
+
+    They have `rows` rows if the model has a batch dimension.
+    """
     batch = (rows,) if config.max_batch_size > 0 else ()
     result = {}
     for item in config.input:
@@ -26,7 +29,7 @@ def random_inputs(config: ModelConfig, random: Random, rows: int = 1) -> dict[st
 
 
 def random_array(kind: DataType, random: Random, shape: tuple[int, ...]) -> Array:
-    """Return small values of one data type: whole numbers, truth values, or short byte strings."""
+    """Return small values of one data type: whole numbers, booleans, or short byte strings."""
     size = int(np.prod(shape, dtype=np.int64))
     if kind.name == "BYTES":
         array = np.empty(size, np.object_)

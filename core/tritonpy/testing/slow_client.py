@@ -1,4 +1,4 @@
-"""A client of a stream that fetches when a test tells it to."""
+"""A streaming client that reads responses only when a test calls it."""
 
 from __future__ import annotations
 
@@ -6,59 +6,59 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from tritonpy.testing.witness import PATIENCE_S
-from tritonpy.types import InferRequest, InferResponse, Room, Sink
+from tritonpy.testing.recording_sink import WAIT_S
+from tritonpy.types import FlowControl, InferRequest, InferResponse, Sink
 
 
 class SlowClient(Sink):
-    """The sink of one request, with room for `max_answers` answers and `max_bytes` bytes that were not fetched."""
+    """The sink of one request, with a window of `max_responses` and `max_bytes` unread bytes."""
 
-    def __init__(self, max_answers: int, max_bytes: int = 1 << 30) -> None:
-        self.room = Room(max_answers, max_bytes)
-        self.most = 0  # answers that ever waited at once
+    def __init__(self, max_responses: int, max_bytes: int = 1 << 30) -> None:
+        self.flow_control = FlowControl(max_responses, max_bytes)
+        self.most = 0  # highest number of waiting responses
         self._changed = threading.Condition()
         self._waiting: deque[InferResponse] = deque()
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
-        self.room.put(sum([tensor.nbytes for tensor in response.outputs]))
+        self.flow_control.put(sum([tensor.nbytes for tensor in response.outputs]))
         with self._changed:
             self._waiting.append(response)
             self.most = max(self.most, len(self._waiting))
             self._changed.notify_all()
 
     def ready(self, request: InferRequest) -> bool:
-        return self.room.ready
+        return self.flow_control.ready
 
     def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
-        self.room.when_ready(callback)
+        self.flow_control.when_ready(callback)
 
     def cancelled(self, request: InferRequest) -> None:
-        self.room.release()
+        self.flow_control.release()
 
-    def until_full(self) -> int:
-        """Wait until its room is used up; return how many answers wait."""
-        self._until(lambda: not self.room.ready)
+    def wait_until_full(self) -> int:
+        """Wait until the window is used up, and return the number of waiting responses."""
+        self._wait_for(lambda: not self.flow_control.ready)
         return len(self._waiting)
 
     def fetch(self) -> InferResponse:
-        """Wait for the next answer and take it out."""
-        self._until(lambda: self._waiting)
+        """Wait for the next response and remove it."""
+        self._wait_for(lambda: self._waiting)
         response = self._waiting.popleft()
-        self.room.take()
+        self.flow_control.take()
         return response
 
     def fetch_all(self) -> list[InferResponse]:
-        """Fetch what comes until the final answer, that one included."""
+        """Return all responses up to the final one."""
         fetched = [self.fetch()]
         while not fetched[-1].final:
             fetched.append(self.fetch())
         return fetched
 
     def leave(self, request: InferRequest) -> None:
-        """Go away without fetching any more, as a closed connection does."""
+        """Disconnect without reading further responses, as a closed connection does."""
         request.cancel()
-        self.room.abandon()
+        self.flow_control.abandon()
 
-    def _until(self, condition: Callable[[], object]) -> None:
+    def _wait_for(self, condition: Callable[[], object]) -> None:
         with self._changed:
-            assert self._changed.wait_for(condition, PATIENCE_S), "it never came"
+            assert self._changed.wait_for(condition, WAIT_S), "the condition was not met in time"

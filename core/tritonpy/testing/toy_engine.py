@@ -1,4 +1,4 @@
-"""An engine without a server: for tests of frontends, clients and remote engines."""
+"""An engine without a server, for tests of frontends, clients and remote engines."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
 from tritonpy.errors import Cancelled, DecoupledRefused, Internal, InvalidArgument, NotFound, TritonError
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.shared_memory import Regions, hold_regions
+from tritonpy.testing.recording_sink import WAIT_S
 from tritonpy.testing.toy_model import ToyModel, toy_models
-from tritonpy.testing.witness import PATIENCE_S
 from tritonpy.tracing.file_sink import FileOptions, FileSink
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.types import (
@@ -43,14 +43,15 @@ from tritonpy.types import (
 )
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
-TOY_OPERATION = Operation("repeat_thing", "PUT", "toys/{thing}", "Say of a toy what the caller says.", Verb.MANAGE)
+TOY_OPERATION = Operation("repeat_thing", "PUT", "toys/{thing}", "Return the body of the call.", Verb.MANAGE)
 
 
 class ToyEngine(Engine):
-    """Serves functions, each as version 1 of a model; by default those of `toy_models()`.
+    """An engine that serves functions, each as version 1 of a model (default: `toy_models()`).
 
-    It answers from a thread of its own, in the order of the requests, and is a context manager that ends the thread. `hold()` delays
-    every answer, so that a test can act while requests are in flight. What a test makes of `metrics`, through a `ModelMetrics`, the engine shows.
+    It responds from its own thread, in the order of the requests. As a context manager it ends the
+    thread. `hold()` delays every response, so that a test can act while requests are in flight.
+    Tests create metrics in `metrics` through a `ModelMetrics`.
     """
 
     def __init__(self, models: Iterable[ToyModel] | None = None) -> None:
@@ -62,8 +63,8 @@ class ToyEngine(Engine):
         self._regions = Regions(allowed=True)
         self._worker = ThreadPoolExecutor(1, "toy-engine")
         self._changed = threading.Condition()
-        self._held = False
-        self._open: list[InferRequest] = []
+        self._on_hold = False
+        self._in_flight: list[InferRequest] = []
         self._counts = {name: _no_statistics(name) for name in self._models}
 
     def __enter__(self) -> Self:
@@ -74,28 +75,31 @@ class ToyEngine(Engine):
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Answer nothing inside the `with` block but cancellations."""
-        self._held = True
+        """Send no responses inside the `with` block, except for cancellations."""
+        self._on_hold = True
         try:
             yield
         finally:
             with self._changed:
-                self._held = False
+                self._on_hold = False
                 self._changed.notify_all()
 
-    def wait_for_open(self, count: int, timeout_s: float = PATIENCE_S) -> list[InferRequest]:
-        """Return the unanswered requests once there are at least `count`. Raises AssertionError after `timeout_s`."""
+    def wait_for_requests(self, count: int, timeout_s: float = WAIT_S) -> list[InferRequest]:
+        """Return the requests in flight once there are at least `count`.
+
+        Raises AssertionError after `timeout_s`.
+        """
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self._open) >= count, timeout_s), (
-                f"{len(self._open)} of {count} requests came"
+            assert self._changed.wait_for(lambda: len(self._in_flight) >= count, timeout_s), (
+                f"{len(self._in_flight)} of {count} requests arrived"
             )
-            return list(self._open)
+            return list(self._in_flight)
 
     def infer(self, request: InferRequest) -> None:
         model = self._ready_model(request.model_name, request.model_version)
         if model.config.model_transaction_policy.decoupled and not request.accepts_decoupled:
             raise DecoupledRefused(
-                f"model '{request.model_name}' answers any number of times, the caller takes one answer"
+                f"model '{request.model_name}' is decoupled, but the caller accepts only one response"
             )
         expected = {item.name for item in model.config.input}
         if set(request.inputs) != expected:
@@ -104,34 +108,34 @@ class ToyEngine(Engine):
             hold_regions(self._regions, request)
         request.owner = self
         with self._changed:
-            self._open.append(request)
+            self._in_flight.append(request)
             self._changed.notify_all()
         self._worker.submit(self._run, request, model)
 
-    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
-        """Pass answers on; what follows a final one is dropped."""
+    def respond(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+        """Send responses to the sinks. Responses after the final one are dropped."""
         for request, given in zip(requests, responses, strict=True):
             response = given if request.regions is None else request.regions.finish(request, given)
             with self._changed:
-                if request.answered:
+                if request.finished:
                     continue
-                request.answered = response.final
+                request.finished = response.final
                 if response.final:
-                    self._open.remove(request)
+                    self._in_flight.remove(request)
                     self._count(request, response)
                     self._changed.notify_all()
             request.sink.put(request, response)
 
     def reschedule(self, request: InferRequest) -> None:
-        """Never called: a function does not hand requests back."""
+        """Do nothing: a function never reschedules requests."""
 
     def cancel(self, request: InferRequest) -> None:
-        """Answer with Cancelled, unless it was answered."""
+        """Respond with Cancelled, unless the request has its final response."""
         request.respond(InferResponse.failed(request, Cancelled("the request was cancelled")))
 
     def _run(self, request: InferRequest, model: ToyModel) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: not self._held or request.answered)
+            self._changed.wait_for(lambda: not self._on_hold or request.finished)
         try:
             responses = self._responses(request, model)
         except TritonError as error:
@@ -142,12 +146,12 @@ class ToyEngine(Engine):
             request.respond(response)
 
     def _responses(self, request: InferRequest, model: ToyModel) -> list[InferResponse]:
-        answers = model.function({name: tensor.numpy() for name, tensor in request.inputs.items()})
-        wanted = list(request.outputs or [item.name for item in model.config.output])
+        outputs = model.function({name: tensor.numpy() for name, tensor in request.inputs.items()})
+        requested = list(request.outputs or [item.name for item in model.config.output])
         name = model.config.name
         responses = [
-            InferResponse([Tensor.from_numpy(key, answer[key]) for key in wanted], name, 1, request.id, final=False)
-            for answer in answers
+            InferResponse([Tensor.from_numpy(key, arrays[key]) for key in requested], name, 1, request.id, final=False)
+            for arrays in outputs
         ]
         if model.config.model_transaction_policy.decoupled:
             return [*responses, InferResponse((), name, 1, request.id, empty=True)]
@@ -219,7 +223,9 @@ class ToyEngine(Engine):
             raise Internal(f"failed to load '{name}', failed to poll from model repository")
         model = self._models[name]
         if versions and set(versions) != {1}:
-            raise InvalidArgument(f"load failed for model '{name}': a toy has version 1 alone, not {list(versions)}\n")
+            raise InvalidArgument(
+                f"load failed for model '{name}': a toy model has only version 1, not {list(versions)}\n"
+            )
         if config is not None:
             replaced = ModelConfig()
             json_format.Parse(config, replaced)
@@ -261,8 +267,8 @@ class ToyEngine(Engine):
         if name != TOY_OPERATION.name:
             return super().operate(name, call)
         if call.body is None:
-            raise InvalidArgument("say something, and it is repeated")
-        return {"thing": call.parameters["thing"], "said": call.body, "revision": (call.revision or 0) + 1}
+            raise InvalidArgument("the operation needs a body")
+        return {"thing": call.parameters["thing"], "body": call.body, "revision": (call.revision or 0) + 1}
 
     def _require_traceable(self, name: str) -> None:
         if name and (name not in self._models or name in self._unloaded):

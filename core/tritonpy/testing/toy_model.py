@@ -1,4 +1,4 @@
-"""Models that are a function: what the toy engine serves."""
+"""Models made of one Python function, for the toy engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, slots=True)
 class ToyModel:
-    """A configuration and a function from inputs to answers: one mapping of outputs per answer."""
+    """A configuration, and a function that maps inputs to the outputs of each response."""
 
     config: ModelConfig
     function: Callable[[Arrays], Iterable[Arrays]]
@@ -33,10 +33,12 @@ def _fail(_inputs: Arrays) -> Iterable[Arrays]:
 
 
 def toy_models() -> list[ToyModel]:
-    """Return one model of each sort.
+    """Return one model of each kind.
 
-    `identity` gives FP32 `IN` [n] back as `OUT`; `text` does so for BYTES; `failing` always raises "this model always fails"; `repeat` is
-    decoupled: INT32 `IN` [1] says how many answers follow, each with its number as `OUT` [1].
+    - `identity` returns its FP32 input `IN` [n] as `OUT`; `text` does so for BYTES.
+    - `failing` always raises "this model always fails".
+    - `repeat` is decoupled: its INT32 input `IN` [1] is the number of responses. Each has its index
+      as `OUT` [1].
     """
     return [
         ToyModel(_config("identity", "TYPE_FP32", -1), lambda inputs: [{"OUT": inputs["IN"]}]),

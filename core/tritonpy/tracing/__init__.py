@@ -1,3 +1,3 @@
-"""Traces: who is traced, what becomes of it, and the mode that writes Triton's files."""
+"""Traces: sampling rules, settings, and the trace mode that writes Triton's files."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The trace mode `triton`: JSON files as Triton writes them."""
+"""The trace mode `triton`, which writes JSON files like Triton's."""
 
 from __future__ import annotations
 
@@ -14,20 +14,23 @@ from tritonpy.tracing.rule import TraceRule
 from tritonpy.tracing.trace_file import TraceFile
 from tritonpy.types.trace import TraceFamily
 
-_MOST_KEPT = 64 * 2**20  # bytes; the real Triton keeps all
+_MAX_PENDING = 64 * 2**20  # bytes; Triton keeps everything in memory
 
 
 class FileOptions(Options, frozen=True):
     """The options under `trace: modes: triton:` of server.yaml."""
 
-    file: Annotated[str, Meta(description="Where traces are written; without it nothing is traced")] = ""
+    file: Annotated[str, Meta(description="File for traces; nothing is traced without it")] = ""
     log_frequency: Annotated[
-        int, Meta(ge=0, description="Write FILE.0, FILE.1, … after so many traces each; 0: all to FILE at the end")
+        int,
+        Meta(
+            ge=0, description="Number of traces per file FILE.0, FILE.1, …; 0: all traces in FILE, written at the end"
+        ),
     ] = 0
 
 
-class _Kept:
-    """The traces of one rule that are not written yet."""
+class _PendingTraces:
+    """Traces of one rule that are not written yet."""
 
     def __init__(self) -> None:
         self.texts: list[bytes] = []
@@ -39,7 +42,10 @@ class _Kept:
 
 
 class FileSink(TraceSink):
-    """Writes as the settings say: every so many traces, when as many as asked for are there, or when the settings change and at the end."""
+    """Writes traces after `log_frequency` traces, when the trace count is reached, or at the end.
+
+    Changed settings write the traces of the old settings, too.
+    """
 
     Options = FileOptions
     options: FileOptions
@@ -47,30 +53,30 @@ class FileSink(TraceSink):
     def __init__(self, options: FileOptions) -> None:
         super().__init__(options)
         self._file = TraceFile(Path(options.file))
-        self._kept: dict[TraceRule, _Kept] = {}
+        self._pending: dict[TraceRule, _PendingTraces] = {}
 
     def missing(self) -> str:
         return "" if self.options.file else "trace file name is not given"
 
     def take(self, family: TraceFamily) -> None:
         rule: TraceRule = family.rule
-        kept = self._kept.setdefault(rule, _Kept())
-        kept.add(records(family))
-        if rule.complete or 0 < rule.log_frequency <= len(kept.texts):
-            self._file.write_next(self._kept.pop(rule).texts)
-        elif kept.size > _MOST_KEPT:
+        pending = self._pending.setdefault(rule, _PendingTraces())
+        pending.add(records(family))
+        if rule.complete or 0 < rule.log_frequency <= len(pending.texts):
+            self._file.write_next(self._pending.pop(rule).texts)
+        elif pending.size > _MAX_PENDING:
             self.settled(rule)
 
     def settled(self, rule: Any) -> None:
-        kept = self._kept.pop(rule, None)
-        if kept is None:
+        pending = self._pending.pop(rule, None)
+        if pending is None:
             return
         if rule.log_frequency:
-            self._file.write_next(kept.texts)
+            self._file.write_next(pending.texts)
         else:
-            self._file.append(kept.texts)
+            self._file.append(pending.texts)
 
     def close(self) -> None:
-        for rule in list(self._kept):
+        for rule in list(self._pending):
             self.settled(rule)
         self._file.close()

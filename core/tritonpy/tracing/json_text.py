@@ -1,4 +1,4 @@
-"""Ended traces as the records of Triton's trace files. Pure functions."""
+"""Ended traces as records of Triton's trace files. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from tritonpy.types import Tensor
 from tritonpy.types.trace import TensorCopy, Trace, TraceFamily
 
-_BINARY = frozenset({"FP16", "BF16"})  # Triton leaves these out: C++ has no number of that kind
+_BINARY = frozenset({"FP16", "BF16"})  # Triton omits these: C++ has no such number types
 
 
 def records(family: TraceFamily) -> bytes:
-    """Return the records of all traces of `family` as JSON objects with commas between them, without brackets round them."""
+    """Return the records of all traces of `family` as JSON objects, separated by commas."""
     return b",".join([msgspec.json.encode(record) for trace in family.traces for record in _records(trace)])
 
 
@@ -53,5 +53,5 @@ def _elements(tensor: Tensor) -> str:
         return ",".join([f'"{text.decode(errors="backslashreplace")}"' for text in tensor.strings()])
     values = tensor.data.ravel().tolist()
     if tensor.datatype.startswith("FP"):
-        return ",".join(["%g" % value for value in values])  # noqa: UP031  the notation of C++
+        return ",".join(["%g" % value for value in values])  # noqa: UP031 - C++'s notation
     return ",".join([str(int(value)) for value in values])

@@ -1,4 +1,4 @@
-"""Which requests are traced."""
+"""Sampling of traced requests."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from tritonpy.types.trace import TraceLevel
 
 
 class TraceRule:
-    """One state of the settings of a model or of the server, and what it chose so far. A change of the settings makes a new rule.
+    """The sampling rule for one state of the settings of a model or of the server.
 
-    Not for several threads at once; `taken` and `replaced` belong to the thread that takes the traces.
+    Changed settings create a new rule. It is not thread-safe. The thread that writes traces owns
+    `taken` and `replaced`.
     """
 
-    def __init__(self, level: TraceLevel, rate: int, count: int, log_frequency: int, lack: str) -> None:
-        """`lack` is what the mode misses to trace anything, empty where it misses nothing."""
+    def __init__(self, level: TraceLevel, rate: int, count: int, log_frequency: int, missing_setting: str) -> None:
+        """`missing_setting` names a setting that the mode requires, empty if it has all."""
         self.level = level
         self.rate = rate
-        self.count = count  # traces still to come, -1 without a limit
+        self.count = count  # remaining traces, -1 for no limit
         self.log_frequency = log_frequency
-        self.lack = lack
+        self.missing_setting = missing_setting
         self.chosen = 0
         self.taken = 0
         self.replaced = False
@@ -26,31 +27,32 @@ class TraceRule:
 
     @property
     def problem(self) -> str:
-        """Why nothing is traced, in Triton's words; empty where something is."""
+        """The reason why nothing is traced, in Triton's words; empty if requests are traced."""
         if not self.level:
             return "tracing is disabled"
         if not self.rate:
             return "sample rate must be non-zero"
-        return self.lack
+        return self.missing_setting
 
     @property
     def complete(self) -> bool:
-        """As many traces as were asked for are taken."""
+        """Whether all requested traces are taken."""
         return self._counted and self.count == 0 and self.taken >= self.chosen
 
     def sample(self, continues: bool) -> bool:
-        """Say whether to trace the request that comes now; one that continues a client's trace is, as long as there is a level.
+        """Return whether to trace the next request.
 
-        A rate of 0 traces those alone.
+        A request that continues a client's trace is traced if the level is not OFF. A rate of 0
+        traces only those.
         """
         forced = continues and bool(self.level)
-        hit = self.rate != 0 and not self.problem and self.count != 0 and self._is_due()
+        hit = self.rate != 0 and not self.problem and self.count != 0 and self._is_sampled()
         if hit and self.count > 0:
             self.count -= 1
         if hit or forced:
             self.chosen += 1
         return hit or forced
 
-    def _is_due(self) -> bool:
+    def _is_sampled(self) -> bool:
         self._seen += 1
         return self._seen % self.rate == 0

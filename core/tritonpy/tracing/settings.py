@@ -1,4 +1,7 @@
-"""The settings of a server and of its models: what is not set for a model is the server's, what is not set there was given at the start."""
+"""Trace settings of the server and of models.
+
+A model inherits settings from the server, which inherits those of its start.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ NO_CHANGES = TraceChanges()
 
 
 class _Layer:
-    """What was set for one model or for the server, and the rule that follows from it."""
+    """The settings of one model or of the server, and the resulting rule."""
 
     def __init__(self, given: Fields, rule: TraceRule) -> None:
         self.given = given
@@ -23,26 +26,26 @@ class _Layer:
 
 
 class TraceRules:
-    """The rule of the server and those of models. Not for several threads at once."""
+    """The rules of the server and of models. Not thread-safe."""
 
     def __init__(self, start: TraceRule) -> None:
         self._start = _fields(start)
-        self._lack = start.lack
+        self._missing_setting = start.missing_setting
         self._server = _Layer({}, start)
         self._models: dict[str, _Layer] = {}
 
     def all(self) -> list[TraceRule]:
-        """Return the rules in force."""
+        """Return the current rules."""
         return [self._server.rule, *(layer.rule for layer in self._models.values())]
 
     def find(self, model: str) -> TraceRule:
-        """Return the rule for a model; "" is the server."""
+        """Return the rule of a model, or of the server for ""."""
         return self._models.get(model, self._server).rule
 
     def change(self, model: str, changes: TraceChanges) -> None:
-        """Set or clear for a model, or for the server and with it for all models as far as they follow it.
+        """Set or clear settings of a model, or of the server and the models that inherit them.
 
-        Raises InvalidArgument, in Triton's words, for what would ask for traces and could not make any.
+        Raises InvalidArgument with Triton's text for settings that enable tracing but cannot trace.
         """
         self._change(model, changes)
         if not model:
@@ -51,7 +54,7 @@ class TraceRules:
 
     def _change(self, model: str, changes: TraceChanges) -> None:
         current = self._models.get(model) if model else self._server
-        given = _changed({} if current is None else _still_to_come(current), changes)
+        given = _changed({} if current is None else _with_remaining_count(current), changes)
         if model and not given:
             self._models.pop(model, None)
             return
@@ -66,16 +69,16 @@ class TraceRules:
 
     def _rule(self, fields: Fields) -> TraceRule:
         return TraceRule(
-            TraceLevel(fields["level"]), fields["rate"], fields["count"], fields["log_frequency"], self._lack
+            TraceLevel(fields["level"]), fields["rate"], fields["count"], fields["log_frequency"], self._missing_setting
         )
 
 
-def level_of(names: list[str]) -> TraceLevel:
-    """Return the level of its names, which must be TraceLevel's."""
+def level_from_names(names: list[str]) -> TraceLevel:
+    """Return the level of names of TraceLevel."""
     return TraceLevel(sum({TraceLevel[name] for name in names}))
 
 
-def names_of(level: TraceLevel) -> list[str]:
+def level_names(level: TraceLevel) -> list[str]:
     """Return the names of a level, none for OFF."""
     return [each.name for each in (TraceLevel.TIMESTAMPS, TraceLevel.TENSORS) if level & each and each.name]
 
@@ -84,7 +87,7 @@ def _fields(rule: TraceRule) -> Fields:
     return {"level": rule.level, "rate": rule.rate, "count": rule.count, "log_frequency": rule.log_frequency}
 
 
-def _still_to_come(layer: _Layer) -> Fields:
+def _with_remaining_count(layer: _Layer) -> Fields:
     return {**layer.given, "count": layer.rule.count} if "count" in layer.given else dict(layer.given)
 
 
@@ -93,5 +96,5 @@ def _changed(given: Fields, changes: TraceChanges) -> Fields:
         if value is None:
             given.pop(name, None)
         elif value is not UNSET:
-            given[name] = level_of(value) if name == "level" else value
+            given[name] = level_from_names(value) if name == "level" else value
     return given

@@ -1,4 +1,4 @@
-"""The tracing that a server's configuration asks for."""
+"""Creation of a server's tracing from its configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from tritonpy.tracing.tracing import Tracing
 
 
 def make_tracing(config: TraceConfig, plugins: PluginManager) -> Tracing:
-    """Return the tracing. Raises PluginError for a mode that nobody brings, InvalidServerConfig for its options."""
+    """Return the tracing.
+
+    Raises PluginError for an unknown mode, InvalidServerConfig for invalid options.
+    """
     kind: Any = plugins.get("tritonpy_trace_sinks", config.mode, "trace mode").load()
     options = decode_options(kind.Options, config.modes.get(config.mode, {}), f"trace.modes.{config.mode}")
     sink: TraceSink = kind(options)
@@ -24,6 +27,6 @@ def make_tracing(config: TraceConfig, plugins: PluginManager) -> Tracing:
         log_frequency=getattr(options, "log_frequency", 0),
         file=getattr(options, "file", ""),
         mode=config.mode,
-        options=dict(sink.shown()),
+        options=dict(sink.public_options()),
     )
     return Tracing(sink, start)

@@ -1,4 +1,4 @@
-"""The files of a server's traces: FILE, and FILE.0, FILE.1, … for those that are written bit by bit."""
+"""The trace files of a server: FILE, or FILE.0, FILE.1, … with a log frequency."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ log = logging.getLogger("tritonpy.tracing")
 
 
 class TraceFile:
-    """Each file is one JSON array. What cannot be written is lost, which is logged once until writing succeeds again."""
+    """Trace files, each with one JSON array.
+
+    Write errors lose traces and are logged once until a write succeeds.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._numbers = itertools.count()
-        self._size = 0  # of what is written to FILE in whole
+        self._size = 0  # bytes written to FILE
         self._failing = False
 
     def append(self, texts: Sequence[bytes]) -> None:
-        """Write to FILE, which is complete JSON only after `close`; what was there before the first time is gone."""
+        """Append to FILE. The first call replaces an existing file; `close` completes the JSON."""
         text = (b"," if self._size else b"[") + b",".join(texts)
-        self._write_behind(text)
+        self._write_at_end(text)
 
     def write_next(self, texts: Sequence[bytes]) -> None:
-        """Write a whole file with the next number."""
+        """Write a complete file with the next number."""
         path = self._path.with_name(f"{self._path.name}.{next(self._numbers)}")
         try:
             path.write_bytes(b"[%b]" % b",".join(texts))
@@ -38,15 +41,15 @@ class TraceFile:
             self._failing = False
 
     def close(self) -> None:
-        """Make FILE complete, if there is one."""
+        """Complete FILE if it was written."""
         if self._size:
-            self._write_behind(b"]")
+            self._write_at_end(b"]")
 
-    def _write_behind(self, text: bytes) -> None:
+    def _write_at_end(self, text: bytes) -> None:
         try:
             with self._path.open("r+b" if self._size else "wb") as file:
                 file.seek(self._size)
-                file.truncate()  # a part that was written before the disk was full
+                file.truncate()  # remove a partial write to a full disk
                 file.write(text)
         except OSError as error:
             self._failed(self._path, error)

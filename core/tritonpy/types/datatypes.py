@@ -1,4 +1,4 @@
-"""Triton's data types: wire names, numbers in `model_config.proto`, and their numpy counterparts."""
+"""Triton's data types: wire names, numbers in `model_config.proto`, and numpy dtypes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """One data type; `itemsize` in bytes is 0 for BYTES, whose elements vary."""
+    """One data type; `itemsize` is in bytes, 0 for BYTES, whose elements vary in size."""
 
     name: str
     number: int
@@ -20,7 +20,7 @@ class DataType:
 
     @property
     def config_name(self) -> str:
-        """The name in a model configuration: `TYPE_FP32`; BYTES is `TYPE_STRING` there."""
+        """The name in a model configuration, such as `TYPE_FP32`; BYTES is `TYPE_STRING` there."""
         return "TYPE_STRING" if self.name == "BYTES" else f"TYPE_{self.name}"
 
 
@@ -48,7 +48,7 @@ _NAMES: dict[np.dtype[np.generic], str] = {kind.dtype: kind.name for kind in DAT
 def datatype_of(dtype: np.dtype[np.generic]) -> str:
     """Return the wire name for a numpy dtype; text and object arrays are BYTES.
 
-    Raises KeyError for a dtype that the protocol cannot carry (complex, dates, records).
+    Raises KeyError for a dtype that the protocol does not support (complex, dates, records).
     """
     name = _NAMES.get(dtype)
     if name is None and dtype.kind in "SU":

@@ -1,4 +1,4 @@
-"""Memory that clients registered for tensors, and where in it a tensor lies."""
+"""Shared-memory regions that clients registered, and slices of them that contain tensors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class RegionKind(enum.StrEnum):
-    """Whose memory it is: the host's, or a GPU's. The values are those of the protocol."""
+    """The kind of memory, host or GPU; the values are those of the protocol."""
 
     SYSTEM = "system"
     CUDA = "cuda"
 
 
 class SystemRegion(msgspec.Struct, frozen=True):
-    """`byte_size` bytes from `offset` of the POSIX shared-memory object `key`, registered as `name`."""
+    """`byte_size` bytes from `offset` of the shared-memory object `key`, registered as `name`."""
 
     name: str
     key: str
@@ -31,7 +31,7 @@ class SystemRegion(msgspec.Struct, frozen=True):
 
 
 class CudaRegion(msgspec.Struct, frozen=True):
-    """`byte_size` bytes of the memory of a GPU, registered as `name`."""
+    """`byte_size` bytes of a GPU's memory, registered as `name`."""
 
     name: str
     device_id: int
@@ -39,10 +39,10 @@ class CudaRegion(msgspec.Struct, frozen=True):
 
 
 class RegionSlice(msgspec.Struct, frozen=True, gc=False):
-    """`byte_size` bytes from `offset` of the region `name`, in the place of a tensor's data.
+    """`byte_size` bytes from `offset` of the region `name`, used instead of a tensor's data.
 
-    As an input's data it says where the engine finds them (set `InferRequest.uses_regions`); as an output's data, that they are there now
-    and do not travel.
+    In an input it is where the engine reads the data (set `InferRequest.uses_regions`). In an
+    output it means that the data is already there and not part of the response.
     """
 
     name: str
@@ -51,10 +51,13 @@ class RegionSlice(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeldRegions(Protocol):
-    """The regions that a request uses, held from its hand-over to its final answer."""
+    """The regions that a request uses, held from `Engine.infer` to its final response."""
 
     def finish(self, request: InferRequest, response: InferResponse) -> InferResponse:
-        """Write the outputs that belong into regions; return the response without them, or the error. Never raises."""
+        """Write outputs to their regions; return the response without them, or an error.
+
+        Never raises.
+        """
 
     def outputs(self, response: InferResponse) -> Sequence[Tensor]:
-        """Return the outputs of a finished response with their data, as far as that is still there. Never raises."""
+        """Return the outputs of a finished response with the data that still exists. Never raises."""

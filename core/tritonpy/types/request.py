@@ -1,4 +1,4 @@
-"""A request for inference, and its one way to be answered."""
+"""Inference requests."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tritonpy.types.batch import Batch
-    from tritonpy.types.cache_look import CacheLook
+    from tritonpy.types.cache_lookup import CacheLookup
+    from tritonpy.types.compute_times import ComputeTimes
     from tritonpy.types.region import HeldRegions
     from tritonpy.types.response import InferResponse
     from tritonpy.types.sink import Sink
-    from tritonpy.types.work import Work
 
 ParameterValue = str | int | bool | float
 NO_PARAMETERS: Mapping[str, ParameterValue] = {}
 
 
 class OutputSpec(msgspec.Struct, frozen=True, gc=False):
-    """What a client wants of one output.
+    """The client's settings for one output.
 
-    `classification` > 0 asks for that many classes; `region` names a shared-memory region that takes the data at
-    `offset`, `byte_size` bytes at most. `binary` is the frontend's own: how it will write the data.
+    `classification` > 0 requests that many classes. `region` names a shared-memory region that
+    receives up to `byte_size` bytes of data at `offset`. Only the frontend uses `binary`: how it
+    encodes the data.
     """
 
     name: str
@@ -40,7 +41,7 @@ class OutputSpec(msgspec.Struct, frozen=True, gc=False):
 
 
 class SequenceInfo(msgspec.Struct, frozen=True, gc=False):
-    """The sequence that a request belongs to; `id` is a non-zero integer or a non-empty text."""
+    """The sequence of a request; `id` is a non-zero integer or a non-empty text."""
 
     id: int | str
     start: bool = False
@@ -48,109 +49,120 @@ class SequenceInfo(msgspec.Struct, frozen=True, gc=False):
 
 
 class Owner(Protocol):
-    """Who holds a request between `Engine.infer` and its release: the loaded model."""
+    """The owner of a request between `Engine.infer` and its end: the loaded model."""
 
-    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
-        """Pass on one response per request; late ones are dropped and counted."""
+    def respond(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+        """Send one response per request; responses after the final one are dropped and counted."""
 
     def reschedule(self, request: InferRequest) -> None:
-        """Hand `request` back to the scheduler for another execution."""
+        """Return `request` to the scheduler for another execution."""
 
     def cancel(self, request: InferRequest) -> None:
-        """Drop `request` from the queue if it still waits there."""
+        """Drop `request` if it still waits in the queue."""
 
 
 class _Unowned:
-    """Stands in until a model owns the request."""
+    """The owner of a request before a model owns it."""
 
-    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+    def respond(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
         for request, response in zip(requests, responses, strict=True):
-            if not request.answered:
-                request.answered = response.final
+            if not request.finished:
+                request.finished = response.final
                 request.sink.put(request, response)
 
     def reschedule(self, request: InferRequest) -> None:
-        """Nothing schedules it."""
+        """Do nothing: no scheduler owns the request."""
 
     def cancel(self, request: InferRequest) -> None:
-        """Nothing queues it."""
+        """Do nothing: the request is in no queue."""
 
 
 UNOWNED = _Unowned()
 
 
 class InferRequest(msgspec.Struct, eq=False, weakref=True):
-    """One request, from any frontend, an ensemble step or a model that calls another.
+    """One request of a frontend, an ensemble step or a model that calls another.
 
-    Ownership: the caller owns it until `Engine.infer` returns; from then on the model does, and the sink gets any
-    number of answers of which exactly one is final. The inputs are never changed and live until that final answer.
-    `timeout_us` is the protocol's request time-out, which only a queue policy acts on; `deadline_ns` is absolute on the
-    server's clock (0: none) and cancels the request wherever it is. `model_version` -1 means the newest ready one.
+    The caller owns it until `Engine.infer` returns; then the model owns it. The sink gets any
+    number of responses, of which exactly one is final. The inputs never change and live until the
+    final response. `timeout_us` is the protocol's request timeout; only queue policies use it.
+    `deadline_ns` is absolute on the server's clock (0: none) and cancels the request in any state.
+    `model_version` -1 selects the newest ready version.
     """
 
     model_name: str
-    inputs: dict[str, Tensor]  # a dict while it is made; whoever is handed it may count on a Mapping
+    inputs: dict[str, Tensor]  # its creator uses a dict; all others may only rely on Mapping
     sink: Sink
     model_version: int = -1
     id: str = ""
-    outputs: dict[str, OutputSpec] | None = None  # None: every output of the model
+    outputs: dict[str, OutputSpec] | None = None  # None: all outputs of the model
     parameters: Mapping[str, ParameterValue] = NO_PARAMETERS
     priority: int = 0
     timeout_us: int = 0
     deadline_ns: int = 0
     sequence: SequenceInfo | None = None
-    accepts_decoupled: bool = False  # False: the caller takes exactly one answer
-    classifies: bool = False  # some output asks for classes
-    uses_regions: bool = False  # the data of some input is a RegionSlice, or some output names a region
-    tag: Any = None  # the sink's own
+    accepts_decoupled: bool = False  # False: the caller takes exactly one response
+    classifies: bool = False  # some output requests classes
+    uses_regions: bool = False  # some input is a RegionSlice, or some output names a region
+    tag: Any = None  # for the sink's own use
     principal: Any = None
     headers: Mapping[str, str] | None = None
     trace: Any = None
     parent: InferRequest | None = None
-    stops_loop: bool = False  # whoever made it waits on its model's event loop, whose coroutines stand still meanwhile
-    went_on: bool = False  # whoever made it goes on after its execution: no instance is held for it
-    work: Work | None = None  # where somebody wants to know what it costs: an ensemble, of its steps
+    # its creator blocks the event loop of its model, and with it the model's other coroutines
+    blocks_loop: bool = False
+    detached: bool = False  # its creator continues after its execution; it holds no instance
+    compute_times: ComputeTimes | None = None  # set if a caller needs the costs: an ensemble for its steps
     received_ns: int = 0
     queued_ns: int = 0
-    # What the engine and the model know of it; frontends and backends read, only those two write.
+    # State of the engine and the model. Frontends and backends may read it; only those two write
+    # it.
     regions: HeldRegions | None = None
     owner: Owner = UNOWNED
     batch: Batch | None = None
-    cache: CacheLook | None = None
+    cache: CacheLookup | None = None
     batch_size: int = 1
-    lost_workers: int = 0  # worker processes that had it when they ended
+    lost_workers: int = 0  # number of worker processes that ended while they held it
     unchecked_strings: bool = False
-    answered: bool = False
+    finished: bool = False  # its final response was sent
     cancelled: bool = False
 
     def respond(self, response: InferResponse) -> None:
-        """Send one answer, from any thread; after the final one further answers are dropped and counted."""
-        self.owner.answer((self,), (response,))
+        """Send one response, from any thread.
+
+        Responses after the final one are dropped and counted.
+        """
+        self.owner.respond((self,), (response,))
 
     def reschedule(self) -> None:
-        """Hand the request back for another execution, instead of a final answer.
+        """Return the request for another execution instead of sending a final response.
 
-        It leaves its instance and waits again; a scheduler without that notion answers it with an error.
+        It leaves its instance and waits again. A scheduler that does not support this fails it.
         """
         self.owner.reschedule(self)
 
     def cancel(self) -> None:
-        """Ask to stop, from any thread: dropped if it waits, left to the backend's goodwill if it runs."""
+        """Request cancellation, from any thread.
+
+        A waiting request is dropped. A running request ends early only if its backend checks
+        `cancelled`.
+        """
         self.cancelled = True
         self.owner.cancel(self)
         self.sink.cancelled(self)
 
-    def wait_for_room(self) -> bool:
-        """Block until the stream of this request has room; for decoupled backends, before each answer that is not the final one.
+    def wait_for_credit(self) -> bool:
+        """Block until flow control allows another response; return False after a cancellation.
 
-        Returns False when the request was cancelled, before or meanwhile: nobody waits for further answers. Where there is room it costs one call.
+        For decoupled backends, before each response that is not final. After a cancellation no
+        client reads further responses. If credit is available, it costs one call.
         """
         sink = self.sink
         if not sink.ready(self) and not self.cancelled:
-            room = threading.Event()
-            sink.when_ready(self, room.set)
-            if (
-                not self.cancelled
-            ):  # whoever cancels sets this first and then calls back who waits: one of the two is seen
-                room.wait()
+            credit = threading.Event()
+            sink.when_ready(self, credit.set)
+            # The cancellation sets the flag before it calls the callbacks, so one of the two is
+            # seen.
+            if not self.cancelled:
+                credit.wait()
         return not self.cancelled

@@ -1,4 +1,4 @@
-"""An answer to a request."""
+"""Responses to inference requests."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from tritonpy.types.tensor import Tensor
 
 
 class InferResponse(msgspec.Struct, eq=False):
-    """One answer. With `error` set, `outputs` is empty.
+    """One response to a request. If `error` is set, `outputs` is empty.
 
-    A decoupled model gives any number of answers and marks one `final`; a final answer that is `empty` carries no
-    data and only ends the request. One that is `refused` says what `Engine.infer` would have raised, had the engine not been in another process.
+    A decoupled model sends any number of responses and marks one `final`. A final response that is
+    `empty` has no data and only ends the request. If `refused`, it carries the error that
+    `Engine.infer` would have raised; an engine in another process refuses requests this way.
     """
 
     outputs: Sequence[Tensor]
@@ -30,5 +31,5 @@ class InferResponse(msgspec.Struct, eq=False):
 
     @classmethod
     def failed(cls, request: InferRequest, error: TritonError) -> InferResponse:
-        """Return the final answer that carries `error`."""
+        """Return the final response with `error`."""
         return cls((), request.model_name, request.model_version, request.id, error=error)

@@ -1,4 +1,4 @@
-"""Where answers go."""
+"""Sinks, which receive the responses of requests."""
 
 from __future__ import annotations
 
@@ -14,35 +14,40 @@ if TYPE_CHECKING:
 
 
 class Sink(ABC):
-    """Takes answers, from any thread. `put` never blocks and never raises.
+    """Receives responses, from any thread. `put` never blocks and never raises.
 
-    No lock is held while it is called, so that it may answer another request or hand one to the engine: an ensemble's next step.
-    One that `passes_on` what it takes to another process need not be given tensors that nobody has looked at.
+    No lock is held during the call. So it may respond to another request or call the engine, as for
+    the next step of an ensemble. If `passes_on` is set, the sink sends responses to another process
+    and accepts tensors whose data was not accessed.
     """
 
     passes_on: ClassVar[bool] = False
 
     @abstractmethod
     def put(self, request: InferRequest, response: InferResponse) -> None:
-        """Take one answer; the answers of one request arrive in order, the final one last."""
+        """Take one response; those of one request arrive in order, the final one last."""
 
     def ready(self, request: InferRequest) -> bool:
-        """Return False while the buffer of this request's stream is full: a decoupled backend should answer when it is True again."""
+        """Return False while the stream of this request is full.
+
+        A decoupled backend should send its next response when it is True again.
+        """
         return True
 
     def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
-        """Call `callback` once, from any thread: now if `ready`, else when there is room again, nobody listens any more or the request is cancelled.
+        """Call `callback` once, from any thread, when the stream is `ready`.
 
-        It must not block and not raise.
+        It is called immediately if the stream is ready, and also when the client has left or the
+        request is cancelled. It must not block or raise.
         """
         callback()
 
     def cancelled(self, request: InferRequest) -> None:
-        """Hear that the request was told to stop: calls back whoever waits for room for it."""
+        """Handle that the request was cancelled: call the callbacks that wait for its stream."""
 
 
 class CallbackSink(Sink):
-    """Calls a function in the thread that answers: for tests, ensembles and in-process callers."""
+    """Calls a function in the responding thread; for tests, ensembles and in-process callers."""
 
     def __init__(self, deliver: Callable[[InferRequest, InferResponse], None]) -> None:
         self._deliver = deliver
@@ -51,10 +56,11 @@ class CallbackSink(Sink):
         self._deliver(request, response)
 
 
-class TurnSink(Sink):
-    """Delivers what came by a turn of an event loop all at once, waking it at most once however many answers wait.
+class LoopQueueSink(Sink):
+    """Queues responses for an event loop and delivers all of an iteration at once.
 
-    A batch that is answered at once costs one wake-up: a further one is asked for only when none is pending.
+    It wakes the loop at most once for any number of queued responses. So a batch that responds at
+    once costs one wake-up.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -64,7 +70,10 @@ class TurnSink(Sink):
 
     @abstractmethod
     def deliver_waiting(self, waiting: deque[tuple[InferRequest, InferResponse]]) -> None:
-        """Take what waits out of the queue, oldest first, and deliver it, on the loop's thread; what an exception leaves there comes in another turn."""
+        """Remove the queued responses, oldest first, and deliver them on the loop's thread.
+
+        If it raises, the next event-loop iteration delivers the rest.
+        """
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
         self._waiting.append((request, response))
@@ -74,27 +83,28 @@ class TurnSink(Sink):
     def _wake(self) -> None:
         self._woken = True
         try:
-            # From the loop itself (a worker's answer) no system call is needed to wake it.
+            # On the loop's own thread (responses of a worker) no system call is needed to wake it.
             if asyncio._get_running_loop() is self._loop:
                 self._loop.call_soon(self._drain)
             else:
                 self._loop.call_soon_threadsafe(self._drain)
-        except RuntimeError:  # the loop is closed: nobody is left to be answered
+        except RuntimeError:  # the loop is closed, and no client is left
             self._woken = False
             self._waiting.clear()
 
     def _drain(self) -> None:
-        # Cleared before the queue is read: an answer put from now on asks for its own wake-up, none is lost.
+        # Cleared before the queue is read: a response put from now on schedules its own wake-up.
         self._woken = False
         try:
             self.deliver_waiting(self._waiting)
         finally:
-            if self._waiting and not self._woken:  # it raised: what is behind must not wait for the next answer
+            # after an exception, deliver the rest without waiting for the next response
+            if self._waiting and not self._woken:
                 self._wake()
 
 
-class LoopSink(TurnSink):
-    """Delivers answers on an event loop, one by one: `deliver` runs on the loop's thread."""
+class LoopSink(LoopQueueSink):
+    """Delivers responses on an event loop one by one: `deliver` runs on the loop's thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, deliver: Callable[[InferRequest, InferResponse], None]) -> None:
         super().__init__(loop)

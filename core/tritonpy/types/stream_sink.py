@@ -1,4 +1,4 @@
-"""Where the answers of streams go: to the event loop, with word to their producers when the consumer is slow."""
+"""A sink for streams with flow control."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from tritonpy.types.sink import LoopSink
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tritonpy.types.flow_control import FlowControl
     from tritonpy.types.request import InferRequest
     from tritonpy.types.response import InferResponse
-    from tritonpy.types.room import Room
 
 
 class StreamSink(LoopSink):
-    """A `LoopSink` for requests whose `tag` has a `Room` under the name `room`.
+    """A `LoopSink` for requests whose `tag` has a `FlowControl` named `flow_control`.
 
-    Each answer is put into that room; whoever is given it by `deliver` calls `take` on the room once the answer has left, or was
-    dropped, and `abandon` when the consumer has gone.
+    It counts each response there. The `deliver` function calls `take` on the flow control when the
+    response was sent or dropped, and `abandon` when the client has left.
     """
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
@@ -35,6 +35,6 @@ class StreamSink(LoopSink):
         _room(request).release()
 
 
-def _room(request: InferRequest) -> Room:
-    room: Room = request.tag.room
-    return room
+def _room(request: InferRequest) -> FlowControl:
+    flow_control: FlowControl = request.tag.flow_control
+    return flow_control

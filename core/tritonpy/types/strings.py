@@ -1,4 +1,8 @@
-"""BYTES tensors in wire form: per element a 4-byte little-endian length and the bytes, row-major, no padding."""
+"""BYTES tensors in wire form.
+
+Each element is a 4-byte little-endian length followed by the bytes, in row-major order without
+padding.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +38,9 @@ def _as_bytes(element: object) -> bytes:
 
 
 def string_offsets(data: npt.NDArray[np.uint8]) -> list[int]:
-    """Return where each element of a wire-form buffer starts, and last the end of the buffer: n + 1 numbers.
+    """Return the start of each element of a wire-form buffer and its end: n + 1 offsets.
 
-    Raises InvalidArgument where a length points past the end of the buffer.
+    Raises InvalidArgument if a length exceeds the buffer.
     """
     size = data.nbytes
     view = data.data if size else memoryview(b"")
@@ -53,6 +57,6 @@ def string_offsets(data: npt.NDArray[np.uint8]) -> list[int]:
 
 
 def decode_strings(data: npt.NDArray[np.uint8], offsets: list[int]) -> list[bytes]:
-    """Return the elements of a wire-form buffer whose `offsets` are known."""
+    """Return the elements of a wire-form buffer with known `offsets`."""
     raw = data.tobytes()
     return [raw[start + 4 : end] for start, end in pairwise(offsets)]

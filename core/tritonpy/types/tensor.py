@@ -1,4 +1,4 @@
-"""The one tensor type between frontend and backend."""
+"""The tensor type of all parts of the server."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import numpy.typing as npt
 from tritonpy.types.datatypes import DATATYPES, DTYPES, ITEMSIZES, datatype_of
 from tritonpy.types.strings import decode_strings, encode_strings, string_offsets
 
-CPU = (1, 0)  # DLPack's device (type, id) of host memory
+CPU = (1, 0)  # DLPack's (type, id) of host memory
 
 
 class Tensor(msgspec.Struct, eq=False, gc=False):
-    """A named array as the protocol knows it.
+    """A named array, as the protocol defines it.
 
-    `data` on the CPU is a C-contiguous numpy array with `shape` and the dtype of `datatype`, usually a view on the
-    bytes that arrived. BYTES is a flat uint8 array in wire form. A buffer whose size does not fit `shape` stays a flat
-    uint8 array until validation refuses it. On another device `data` is any DLPack object, complete on the
-    producer's stream. Buffers are immutable once the tensor is handed over.
+    On the CPU, `data` is a C-contiguous numpy array with `shape` and the dtype of `datatype`,
+    usually a view of the received bytes. BYTES is a flat uint8 array in wire form. A buffer whose
+    size does not match `shape` stays a flat uint8 array until validation rejects it. On another
+    device, `data` is any DLPack object, complete on the producer's stream. Buffers are immutable
+    once the tensor is passed on.
     """
 
     name: str
@@ -33,20 +34,25 @@ class Tensor(msgspec.Struct, eq=False, gc=False):
 
     @classmethod
     def from_buffer(cls, name: str, datatype: str, shape: tuple[int, ...], buffer: Any) -> Tensor:
-        """Return a view of `buffer` (bytes or memoryview) without a copy; `datatype` must be a known name."""
+        """Return a view of `buffer` (bytes or memoryview) without a copy.
+
+        `datatype` must be a known name.
+        """
         itemsize = ITEMSIZES[datatype]
         if itemsize and len(buffer) == itemsize * prod(shape):
             try:
                 return cls(name, datatype, shape, np.frombuffer(buffer, DTYPES[datatype]).reshape(shape))
-            except ValueError:  # negative dimensions whose product fits, or dimensions beyond what an array can have
+            # negative dimensions whose product fits, or too many dimensions for an array
+            except ValueError:
                 pass
         return cls(name, datatype, shape, np.frombuffer(buffer, np.uint8))
 
     @classmethod
     def from_numpy(cls, name: str, array: npt.NDArray[Any]) -> Tensor:
-        """Return a tensor of `array`: object and text arrays become BYTES, a strided array is copied once.
+        """Return a tensor of `array`.
 
-        Raises KeyError for a dtype that the protocol cannot carry.
+        Object and text arrays become BYTES, strided arrays are copied. Raises KeyError for a dtype
+        that the protocol does not support.
         """
         datatype = datatype_of(array.dtype)
         if datatype == "BYTES":
@@ -59,23 +65,23 @@ class Tensor(msgspec.Struct, eq=False, gc=False):
         Raises ValueError for a shape of another size.
         """
         data = self.data
-        # BYTES is flat already; on another device the tensor's shape is what counts
+        # BYTES is already flat. On another device only the tensor's shape counts.
         if shape != self.shape and self.datatype != "BYTES" and isinstance(data, np.ndarray):
             data = data.reshape(shape)
         return Tensor(name, self.datatype, shape, data, self.device, self._offsets)
 
     @property
     def nbytes(self) -> int:
-        """Size of the data in bytes, wherever it lies."""
+        """Size of the data in bytes, on any device."""
         if isinstance(self.data, np.ndarray):
             return int(self.data.nbytes)
         return prod(self.shape) * DATATYPES[self.datatype].itemsize
 
     def offsets(self) -> list[int]:
-        """Where each element of a BYTES tensor starts in `data`, and the end: n + 1 numbers, found at most once.
+        """The start of each element of a BYTES tensor in `data`, and the end: n + 1 offsets.
 
-        Walks the whole buffer the first time: keep it off an event loop when the buffer is large.
-        Raises InvalidArgument where the buffer is not in wire form.
+        The first call scans the whole buffer: keep it off an event loop if the buffer is large.
+        Raises InvalidArgument if the buffer is not in wire form.
         """
         if self._offsets is None:
             self._offsets = string_offsets(self.data)

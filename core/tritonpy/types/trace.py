@@ -1,4 +1,4 @@
-"""What is noted of a request that is traced."""
+"""Traces of requests: time stamps and copies of tensors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ids = itertools.count(1)
 
 
 class TraceLevel(enum.IntFlag):
-    """What is noted; several at once, with Triton's numbers."""
+    """The kinds of trace data, as flags with Triton's numbers."""
 
     OFF = 0
     TIMESTAMPS = 4
@@ -27,24 +27,26 @@ class TraceLevel(enum.IntFlag):
 
 
 class TimeStamp(NamedTuple):
-    """A moment on the server's monotonic clock."""
+    """A point in time on the server's monotonic clock."""
 
     name: str
     ns: int
 
 
 class TensorCopy(NamedTuple):
-    """A tensor as it was at some activity; its data is a copy in host memory."""
+    """A copy of a tensor in host memory, made at the given activity."""
 
     activity: str
     tensor: Tensor
 
 
 class TraceFamily:
-    """The trace of a client's request and those of the requests that models made for it: they are written together.
+    """The traces of a client's request and of the requests that models made for it.
 
-    `ended` is called once, in the thread that ends the last of them; `begun` when the model of one is known. `rule` is what chose the
-    request, `caller` what the client sent of a trace of its own, `state` belongs to the sink. Its times are on the server's monotonic clock.
+    They are written together. `begun` is called when the model of a member is known. `ended` is
+    called once, in the thread that ends the last member. `rule` is the setting that selected the
+    request, `caller` is the client's own trace context, and `state` is for the sink. Times are on
+    the server's monotonic clock.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class TraceFamily:
         self._lock = threading.Lock()
 
     def trace(self, parent_id: int = 0) -> Trace | None:
-        """Return a new member; None when all the others have ended, as then they are on their way to be written."""
+        """Return a new member; None if all others have ended, since they are then being written."""
         with self._lock:
             if self.traces and not self._open:
                 return None
@@ -78,7 +80,7 @@ class TraceFamily:
         return trace
 
     def member_ended(self) -> None:
-        """Take note that one more has ended."""
+        """Record that a member has ended."""
         with self._lock:
             self._open -= 1
             over = not self._open
@@ -88,9 +90,10 @@ class TraceFamily:
 
 
 class Trace:
-    """One request's. The text of it is the context that a model may hand on: JSON, empty where there is none.
+    """The trace of one request.
 
-    Whoever made it (a frontend; for requests of models the core) ends it. Notes may come from any thread.
+    `str(trace)` is the context that a model may pass on: JSON, or empty. The creator ends the
+    trace: a frontend, or the core for requests of models. Any thread may add records.
     """
 
     __slots__ = (
@@ -112,33 +115,37 @@ class Trace:
         return self.context
 
     def stamp(self, name: str, ns: int = 0) -> None:
-        """Note a moment, now unless `ns` says which."""
+        """Record a point in time: `ns`, or now."""
         if self.family.level & TraceLevel.TIMESTAMPS:
             self.notes.append(TimeStamp(name, ns or now_ns()))
 
     def stamps(self) -> Iterator[TimeStamp]:
-        """Give the moments that were noted."""
+        """Return the recorded points in time."""
         return (note for note in self.notes if isinstance(note, TimeStamp))
 
     def tensors(self, activity: str, tensors: Iterable[Tensor]) -> None:
-        """Note what the tensors hold now."""
+        """Record copies of the tensors."""
         if self.family.level & TraceLevel.TENSORS:
             self.notes += [TensorCopy(activity, _copied(tensor)) for tensor in tensors]
 
     def begin(self, model_name: str, model_version: int, request: InferRequest) -> None:
-        """Note that a model takes the request; where it turns out to be gone, another one does and this is called again."""
+        """Record that a model takes the request; called again if another one must take it."""
         if self._before < 0:
             self._before = len(self.notes)
         del self.notes[self._before :]
         self.model_name, self.model_version, self.request_id = model_name, model_version, request.id
         self.stamp("REQUEST_START", max(request.received_ns, self.family.begun_ns))
         self.stamp("QUEUE_START", request.queued_ns)
-        # Triton tells nothing of an input without data
+        # Triton records nothing for an input without data
         self.tensors("TENSOR_QUEUE_INPUT", [tensor for tensor in request.inputs.values() if tensor.nbytes])
         self.family.begun(self)
 
-    def answered(self, request: InferRequest, response: InferResponse, now: int) -> None:
-        """Note an answer; the final one tells when its model computed, and ends the trace of a request that a model made."""
+    def responded(self, request: InferRequest, response: InferResponse, now: int) -> None:
+        """Record a response.
+
+        The final one adds the times of the execution. It also ends the trace if a model made the
+        request.
+        """
         regions = request.regions
         self.tensors("TENSOR_BACKEND_OUTPUT", response.outputs if regions is None else regions.outputs(response))
         if not self._complete and not self.parent_id:
@@ -157,17 +164,17 @@ class Trace:
             self.end()
 
     def spawn(self) -> Trace | None:
-        """Return the trace of a request that the model makes for this one; None when this one is over."""
+        """Return the trace of a request made by the model for this one; None if this one is over."""
         return self.family.trace(self.id)
 
     def end(self) -> None:
-        """Take no further note of it (whoever made the trace calls this once, further calls do nothing)."""
+        """End the trace; its creator calls this once, further calls do nothing."""
         if not self._ended:
             self._ended = True
             self.family.member_ended()
 
 
 def _copied(tensor: Tensor) -> Tensor:
-    # the data may lie in memory that is only lent
+    # the data may be in borrowed memory
     data = tensor.data.copy() if tensor.datatype == "BYTES" else tensor.numpy().copy()
     return Tensor(tensor.name, tensor.datatype, tensor.shape, data)

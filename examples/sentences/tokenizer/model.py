@@ -1,4 +1,4 @@
-"""Texts to the numbers of their tokens, with the library tokenizers; `tokenizer.json` lies beside this file."""
+"""Tokenizer of texts, with the library tokenizers; `tokenizer.json` is in the same folder."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class TritonPythonModel:
         self.tokenizer.enable_truncation(MAX_TOKENS)
 
     def execute(self, requests: list[Any]) -> list[Any]:
-        return [self.answer(request) for request in requests]
+        return [self.respond(request) for request in requests]
 
-    def answer(self, request: Any) -> Any:
+    def respond(self, request: Any) -> Any:
         texts = pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy().ravel()
         encoded = self.tokenizer.encode_batch([text.decode() for text in texts])
         return pb_utils.InferenceResponse(

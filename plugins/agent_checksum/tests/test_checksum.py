@@ -17,7 +17,7 @@ def test_a_path_may_have_colons():
     assert parse_key("SHA-256:a:b") == ("SHA-256", "a:b")
 
 
-def test_a_key_without_a_colon_names_no_file():
+def test_a_key_without_a_colon_is_rejected():
     with pytest.raises(InvalidArgument, match=r"^failed to parse key: model\.onnx$"):
         parse_key("model.onnx")
 

@@ -1,4 +1,4 @@
-"""Checksums of model files. Discovery imports this module only."""
+"""Checksums of model files. Plugin discovery imports this module only."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_repo_agents() -> Mapping[str, str]:
-    """Register the agent `checksum`."""
+    """Register the repository agent `checksum`."""
     return {"checksum": "tritonpy_agent_checksum.agent:ChecksumAgent"}

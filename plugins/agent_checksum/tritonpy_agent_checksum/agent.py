@@ -1,4 +1,4 @@
-"""The agent `checksum`: compares the files of a model with the checksums that its configuration gives."""
+"""The repository agent `checksum`: compares model files with checksums in the configuration."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from tritonpy_agent_checksum.checksum import digest_of, parse_key
 
 
 class ChecksumAgent(RepoAgent):
-    """Each parameter is one file: the key `ALGORITHM:path` (the path relative to the model's folder), the value its checksum in hexadecimal digits.
+    """Each parameter is one file: key `ALGORITHM:path`, value the checksum in hexadecimal digits.
 
-    Algorithms are MD5, as in Triton's agent of this name, and SHA-256.
+    The path is relative to the model's folder. Algorithms are MD5, as in Triton's agent of this
+    name, and SHA-256.
     """
 
     def act(self, action: AgentAction, model: AgentModel) -> Path | None:
-        """On LOAD compare every file. Raises InvalidArgument for one that differs or cannot be read, Unsupported for an unknown algorithm."""
+        """Compare every file on LOAD.
+
+        Raises `InvalidArgument` for a file that differs or cannot be read, `Unsupported` for an
+        unknown algorithm.
+        """
         if action is AgentAction.LOAD:
             for key, expected in model.parameters.items():
                 _check(model.path, key, expected)

@@ -1,4 +1,4 @@
-"""Which checksum is meant, and what it is."""
+"""Checksum algorithms and digests."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from pathlib import Path
 
 from tritonpy import InvalidArgument, Unsupported
 
-# What a key may begin with, in any case, and the name that hashlib has for it.
+# Algorithm names in keys, in any case, and their names in hashlib.
 _ALGORITHMS = {"MD5": "md5", "SHA-256": "sha256", "SHA256": "sha256"}
 
 
 def parse_key(key: str) -> tuple[str, str]:
-    """Split `ALGORITHM:path`; raise InvalidArgument where there is no colon, Unsupported for an algorithm that is none of those known."""
+    """Split `ALGORITHM:path`.
+
+    Raises `InvalidArgument` without a colon, `Unsupported` for an unknown algorithm.
+    """
     algorithm, colon, name = key.partition(":")
     if not colon:
         raise InvalidArgument(f"failed to parse key: {key}")
@@ -22,9 +25,9 @@ def parse_key(key: str) -> tuple[str, str]:
 
 
 def digest_of(path: Path, algorithm: str) -> str:
-    """Return the file's checksum in lower-case hexadecimal digits, read in pieces. Raises OSError."""
+    """Return the file's checksum in lower-case hexadecimal digits. Raises `OSError`."""
     with path.open("rb") as file:
-        # MD5 finds what was damaged, not what was forged: it is allowed to be the one of a FIPS build.
+        # MD5 detects damage, not forgery, so it is also allowed on FIPS builds.
         return hashlib.file_digest(
             file, lambda: hashlib.new(_ALGORITHMS[algorithm], usedforsecurity=algorithm != "MD5")
         ).hexdigest()

@@ -9,7 +9,7 @@ import pytest
 
 from tritonpy_agent_sealed.keys import encryption_key, new_encryption_key, new_signing_key, signing_key
 from tritonpy_agent_sealed.options import SealedOptions
-from tritonpy_agent_sealed.sealing import seal
+from tritonpy_agent_sealed.seal import seal
 
 CONTENT = {
     "config.pbtxt": b'backend: "identity"\n',
@@ -21,7 +21,7 @@ CONTENT = {
 
 @dataclass
 class Keys:
-    """A pair for signatures and one for encryption, as files."""
+    """A signature key pair and an encryption key, as files."""
 
     folder: Path
 
@@ -57,7 +57,7 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=["encrypted", "signed"])
 def sealed(request: pytest.FixtureRequest, keys: Keys, source: Path, tmp_path: Path) -> Path:
-    """A sealed model, in both forms."""
+    """A sealed model, encrypted or only signed."""
     key = encryption_key(keys.at("encryption.key")) if request.param == "encrypted" else None
     seal(source, tmp_path / "sealed" / "m", signing_key(keys.at("signing.pem")), key)
     return tmp_path / "sealed" / "m"

@@ -14,9 +14,9 @@ from tritonpy.testing import RepoAgentContract
 from tritonpy_agent_sealed import agent as agent_module
 from tritonpy_agent_sealed.agent import SealedAgent
 from tritonpy_agent_sealed.keys import encryption_key, new_encryption_key, signing_key
-from tritonpy_agent_sealed.manifest import Manifest, SealedFile, write
+from tritonpy_agent_sealed.manifest import Manifest, SealedFile, write_manifest
 from tritonpy_agent_sealed.options import SealedOptions
-from tritonpy_agent_sealed.sealing import seal
+from tritonpy_agent_sealed.seal import seal
 
 from .conftest import CONTENT, Keys
 
@@ -56,7 +56,7 @@ def load(keys, sealed, tmp_path):
     return act
 
 
-def test_what_is_opened_is_what_was_sealed_and_names_the_agent(load):
+def test_an_unsealed_model_is_the_sealed_one_and_names_the_agent(load):
     _, folder = load()
     opened = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     config = opened.pop("config.pbtxt")
@@ -65,12 +65,12 @@ def test_what_is_opened_is_what_was_sealed_and_names_the_agent(load):
     assert opened == {name: content for name, content in CONTENT.items() if name != "config.pbtxt"}
 
 
-def test_only_the_servers_user_can_enter_the_folder_of_an_opened_model(load):
+def test_only_the_server_s_user_can_enter_the_folder_of_an_unsealed_model(load):
     _, folder = load()
     assert (folder.parent.stat().st_mode & 0o777, folder.parent.stat().st_uid) == (0o700, os.getuid())
 
 
-def test_an_unloaded_model_leaves_nothing(load, sealed, tmp_path):
+def test_an_unloaded_model_leaves_no_files(load, sealed, tmp_path):
     agent, folder = load()
     agent.act(AgentAction.UNLOAD, AgentModel("m", folder, {}))
     assert folder.is_dir()
@@ -101,7 +101,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("what", TAMPERING)
-def test_a_model_that_was_tampered_with_is_not_loaded(load, sealed, what):
+def test_a_modified_model_is_not_loaded(load, sealed, what):
     TAMPERING[what](sealed)
     with pytest.raises(InvalidArgument, match=r"^model 'm' is not loaded: "):
         load()
@@ -113,28 +113,26 @@ def test_a_model_under_another_name_is_not_loaded(load):
 
 
 def test_a_model_that_another_key_signed_is_not_loaded(load, tmp_path):
-    with pytest.raises(
-        InvalidArgument, match=r"not the signature of its sealed\.json by any key that the server trusts"
-    ):
+    with pytest.raises(InvalidArgument, match=r"not a signature of sealed\.json by a trusted key"):
         load(options=Keys(tmp_path / "others").options(directory=tmp_path / "opened"))
 
 
 @pytest.mark.parametrize("name", ["../outside", "/etc/outside", "1/../../outside"])
 def test_a_signed_list_cannot_name_files_outside_the_model(load, keys, sealed, name):
-    write(sealed, Manifest("m", (SealedFile(name, "0"),)), signing_key(keys.at("signing.pem")))
+    write_manifest(sealed, Manifest("m", (SealedFile(name, "0"),)), signing_key(keys.at("signing.pem")))
     with pytest.raises(InvalidArgument, match="names a file outside the model"):
         load()
 
 
 @pytest.mark.parametrize("sealed", ["encrypted"], indirect=True)
-def test_a_model_whose_key_the_server_lacks_says_which_it_needs(load, keys, tmp_path):
+def test_a_missing_decryption_key_is_named(load, keys, tmp_path):
     (tmp_path / "keys" / "encryption.key").write_bytes(new_encryption_key())
     with pytest.raises(InvalidArgument, match=r"encrypted with the key [0-9a-f]{16}, which is none of the server's 1"):
         load()
 
 
 @pytest.mark.parametrize("sealed", ["encrypted"], indirect=True)
-def test_nothing_of_an_encrypted_model_can_be_read_but_its_configuration(sealed):
+def test_only_the_configuration_of_an_encrypted_model_is_readable(sealed):
     stored = b"".join(path.read_bytes() for path in sealed.rglob("*") if path.is_file())
     assert b'backend: "identity"' in stored
     assert CONTENT["labels.txt"] not in stored
@@ -142,11 +140,11 @@ def test_nothing_of_an_encrypted_model_can_be_read_but_its_configuration(sealed)
 
 
 def test_a_folder_that_cannot_be_written_fails_the_load(load, keys, tmp_path):
-    with pytest.raises(InvalidArgument, match=r"model 'm' cannot be opened: .*no-such"):
+    with pytest.raises(InvalidArgument, match=r"model 'm' cannot be unsealed: .*no-such"):
         load(options=keys.options(directory=tmp_path / "no-such"))
 
 
-def test_a_key_that_cannot_be_read_takes_nothing_from_the_others(load, keys, tmp_path, caplog):
+def test_an_unreadable_key_does_not_affect_the_others(load, keys, tmp_path, caplog):
     broken = tmp_path / "broken.pem"
     broken.write_text("no key")
     options = SealedOptions(
@@ -159,7 +157,7 @@ def test_a_key_that_cannot_be_read_takes_nothing_from_the_others(load, keys, tmp
     assert "gone.pem cannot be read: No such file" in caplog.text
 
 
-def test_without_any_key_that_can_be_read_nothing_is_loaded_and_all_reasons_are_told(load, keys, tmp_path):
+def test_without_a_readable_key_all_reasons_are_reported(load, keys, tmp_path):
     options = SealedOptions(
         verify_key_files=(str(tmp_path / "gone.pem"), keys.at("encryption.key")), directory=tmp_path / "opened"
     )
@@ -169,20 +167,20 @@ def test_without_any_key_that_can_be_read_nothing_is_loaded_and_all_reasons_are_
         load(options=options)
 
 
-def test_a_full_disk_is_told_in_words(load, monkeypatch, tmp_path):
+def test_a_full_disk_is_reported(load, monkeypatch, tmp_path):
     def full(*_):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(agent_module, "unseal", full)
-    text = f"model 'm' cannot be opened: No space left on device: {tmp_path / 'opened'} has no room"
+    text = f"model 'm' cannot be unsealed: No space left on device: {tmp_path / 'opened'} has no space"
     with pytest.raises(InvalidArgument, match=re.escape(text)):
         load()
 
 
-def test_another_fault_of_the_disk_names_the_file(load, monkeypatch, tmp_path):
+def test_another_disk_error_names_the_file(load, monkeypatch, tmp_path):
     def broken(*_):
         raise OSError(errno.EIO, os.strerror(errno.EIO), "1/model.onnx")
 
     monkeypatch.setattr(agent_module, "unseal", broken)
-    with pytest.raises(InvalidArgument, match=r"cannot be opened: Input/output error \(1/model.onnx\)$"):
+    with pytest.raises(InvalidArgument, match=r"cannot be unsealed: Input/output error \(1/model.onnx\)$"):
         load()

@@ -5,12 +5,12 @@ import pytest
 from tritonpy_agent_sealed.options import SealedOptions
 
 
-def test_without_a_key_to_trust_there_is_no_agent():
+def test_a_trusted_key_is_required():
     with pytest.raises(ValueError, match="'verify_key_files' or 'verify_key_variables' must name a key"):
         SealedOptions(decryption_key_files=("k",))
 
 
-def test_keys_of_files_and_variables_are_taken_together():
+def test_keys_of_files_and_variables_are_combined():
     options = SealedOptions(
         verify_key_files=("a",),
         verify_key_variables=("B",),

@@ -9,7 +9,7 @@ import pytest
 from tritonpy_agent_sealed.private_folder import PrivateFolder
 
 
-def test_it_is_new_empty_and_goes(tmp_path):
+def test_a_folder_is_created_empty_and_removed(tmp_path):
     folder = PrivateFolder(tmp_path)
     (folder.path / "file").write_bytes(b"1")
     folder.remove()
@@ -17,7 +17,7 @@ def test_it_is_new_empty_and_goes(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_those_of_others_that_live_stay(tmp_path):
+def test_folders_in_use_are_kept(tmp_path):
     first, second = PrivateFolder(tmp_path), PrivateFolder(tmp_path)
     assert first.path.is_dir()
     assert second.path.is_dir()
@@ -25,21 +25,21 @@ def test_those_of_others_that_live_stay(tmp_path):
     second.remove()
 
 
-def test_one_that_is_just_made_stays(tmp_path, monkeypatch):
+def test_a_folder_under_creation_is_kept(tmp_path, monkeypatch):
     lock = fcntl.flock
 
-    def others_look_first(*arguments):
+    def clean_up_first(*arguments):
         monkeypatch.undo()
         PrivateFolder(tmp_path).remove()
         lock(*arguments)
 
-    monkeypatch.setattr(fcntl, "flock", others_look_first)
+    monkeypatch.setattr(fcntl, "flock", clean_up_first)
     folder = PrivateFolder(tmp_path)
     assert folder.path.is_dir()
     folder.remove()
 
 
-def test_one_that_a_killed_process_left_goes_with_the_next(tmp_path):
+def test_an_abandoned_folder_is_removed_by_the_next_one(tmp_path):
     script = (
         "import os, sys; from pathlib import Path; from tritonpy_agent_sealed.private_folder import PrivateFolder; "
         "PrivateFolder(Path(sys.argv[1])); os._exit(1)"
@@ -51,13 +51,13 @@ def test_one_that_a_killed_process_left_goes_with_the_next(tmp_path):
     folder.remove()
 
 
-def test_without_a_place_it_is_where_temporary_files_are(monkeypatch, tmp_path):
+def test_the_default_parent_is_the_temporary_directory(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     folder = PrivateFolder(None)
     assert folder.path.is_relative_to(tmp_path)
     folder.remove()
 
 
-def test_a_place_that_is_not_there_is_an_error(tmp_path):
+def test_a_missing_parent_is_an_error(tmp_path):
     with pytest.raises(OSError, match="no-such"):
         PrivateFolder(tmp_path / "no-such")

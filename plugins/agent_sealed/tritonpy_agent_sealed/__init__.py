@@ -1,4 +1,4 @@
-"""Encrypted and signed models. Discovery imports this module only."""
+"""Encrypted and signed models. Plugin discovery imports this module only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_repo_agents() -> Mapping[str, str]:
-    """Register the agent `sealed`."""
+    """Register the repository agent `sealed`."""
     return {"sealed": "tritonpy_agent_sealed.agent:SealedAgent"}
 
 
 @hookimpl
 def tritonpy_commands() -> Mapping[str, str]:
-    """Register the command that makes keys and sealed models."""
+    """Register the command `seal`."""
     return {"seal": "tritonpy_agent_sealed.command:SealCommand"}

@@ -1,8 +1,10 @@
-"""Files in encrypted form: AES-256-GCM in pieces of a mebibyte, so that a large one never is in memory whole.
+"""File encryption: AES-256-GCM in pieces of a mebibyte, so that no file is in memory as a whole.
 
-A file begins with `MAGIC` and a salt of 16 bytes. Its key comes from the model's by HKDF-SHA256 over the salt and the file's path, so that no two files
-share one and none can stand in another's place. The nonce of a piece is its number, in 11 bytes, and whether it is the last: pieces that are missing, added or
-in another order do not decrypt (the STREAM construction of Hoang, Reyhanitabar, Rogaway and Vizár, 2015).
+A file begins with `MAGIC` and a salt of 16 bytes. Its key is derived from the model's key by
+HKDF-SHA256 over the salt and the file's path. So no two files share a key, and no file can replace
+another. The nonce of a piece is its number in 11 bytes and whether it is the last. Missing, added
+or reordered pieces fail to decrypt (the STREAM construction of Hoang, Reyhanitabar, Rogaway and
+Vizár, 2015).
 """
 
 from __future__ import annotations
@@ -24,14 +26,14 @@ _SALT, _TAG = 16, 16
 
 
 class Readable(Protocol):
-    """What bytes come from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
         """Return `size` bytes, fewer only at the end."""
 
 
-def encrypted(source: Readable, key: bytes, name: str) -> Iterator[bytes]:
-    """Yield what is to be stored of a file whose path in the model is `name`."""
+def encrypt_pieces(source: Readable, key: bytes, name: str) -> Iterator[bytes]:
+    """Yield the encrypted form of a file whose path in the model is `name`."""
     salt = os.urandom(_SALT)
     yield MAGIC + salt
     cipher = _cipher(key, salt, name)
@@ -39,21 +41,26 @@ def encrypted(source: Readable, key: bytes, name: str) -> Iterator[bytes]:
         yield cipher.encrypt(_nonce(number, last), piece, None)
 
 
-def decrypted(source: Readable, key: bytes, name: str) -> Iterator[bytes]:
-    """Yield the file's content. Raises InvalidArgument where it is not what was encrypted under that name with that key."""
+def decrypt_pieces(source: Readable, key: bytes, name: str) -> Iterator[bytes]:
+    """Yield the content of an encrypted file.
+
+    Raises `InvalidArgument` if it was not encrypted under that name with that key.
+    """
     head = source.read(len(MAGIC) + _SALT)
     if len(head) != len(MAGIC) + _SALT or not head.startswith(MAGIC):
-        raise InvalidArgument(f"the file of {name} is not an encrypted one")
+        raise InvalidArgument(f"the file of {name} is not encrypted")
     cipher = _cipher(key, head[len(MAGIC) :], name)
     for number, piece, last in _pieces(source, PIECE + _TAG):
         try:
             yield cipher.decrypt(_nonce(number, last), piece, None)
         except InvalidTag:
-            raise InvalidArgument(f"the file of {name} cannot be decrypted: it was changed, or is another's") from None
+            raise InvalidArgument(
+                f"the file of {name} cannot be decrypted: it was changed or belongs to another path"
+            ) from None
 
 
-def plain(source: Readable) -> Iterator[bytes]:
-    """Yield the content of a file that is not encrypted."""
+def read_pieces(source: Readable) -> Iterator[bytes]:
+    """Yield the content of an unencrypted file."""
     while piece := source.read(PIECE):
         yield piece
 
@@ -67,7 +74,7 @@ def _nonce(number: int, last: bool) -> bytes:
 
 
 def _pieces(source: Readable, size: int) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield number and content of each piece, and whether it is the last; an empty file is one empty piece."""
+    """Yield (number, content, is last) of each piece. An empty file is one empty piece."""
     number, piece = 0, source.read(size)
     while True:
         following = source.read(size)

@@ -1,4 +1,4 @@
-"""Folders that opened models lie in: nobody else's to read, and never left behind for long."""
+"""Private folders for unsealed models, removed after a crash by the next load."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ _LOCK = ".lock"
 
 
 class PrivateFolder:
-    """A new folder that only this user can enter. Its lock says that somebody still needs it; a server that was killed let go of that."""
+    """A new folder that only this user can enter.
+
+    A file lock marks it as used. A killed server releases the lock.
+    """
 
     def __init__(self, parent: Path | None) -> None:
-        """Make it in `parent`, or where temporary files lie; folders that killed servers left there go. Raises OSError."""
+        """Create it in `parent`, or in the temporary directory. Remove abandoned folders there.
+
+        Raises `OSError`.
+        """
         parent = Path(tempfile.gettempdir()) if parent is None else parent
-        _sweep(parent)
+        _remove_abandoned(parent)
         self._outer = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        # It has its name once it is held: whoever finds it in between would take it for that of a killed server.
+        # Rename the lock file only after locking it, or another process would take the folder for
+        # abandoned.
         held = self._outer / f"{_LOCK}.new"
         self._lock = os.open(held, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -30,16 +37,16 @@ class PrivateFolder:
         self.path.mkdir(0o700)
 
     def remove(self) -> None:
-        """Delete it; more than once is no mistake."""
+        """Delete the folder. May be called more than once."""
         if self._lock >= 0:
             shutil.rmtree(self._outer, ignore_errors=True)
             os.close(self._lock)
             self._lock = -1
 
 
-def _sweep(parent: Path) -> None:
+def _remove_abandoned(parent: Path) -> None:
     for folder in parent.glob(f"{_PREFIX}*"):
-        # A folder of another user cannot be opened, one that is just made has no lock yet: both are left alone.
+        # Skip folders of other users (cannot be opened) and new ones (no lock file yet).
         with suppress(OSError):
             lock = os.open(folder / _LOCK, os.O_RDWR)
             try:

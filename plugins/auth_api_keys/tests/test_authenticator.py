@@ -14,15 +14,15 @@ from tritonpy import StartupError, Verb
 from tritonpy.testing import AuthenticatorContract
 from tritonpy_auth_api_keys.authenticator import ApiKeyOptions, ApiKeys
 from tritonpy_auth_api_keys.key import new_key
-from tritonpy_auth_api_keys.key_file import Entry, written
+from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry
 
-PATIENCE_S = 20
+WAIT_S = 20
 ANNA, BERT = new_key(), new_key()
 SHARED = Path(tempfile.mkdtemp(prefix="tritonpy-keys-")) / "keys.toml"
 
 
 def entry(key, name="anna", **rights):
-    return written(key.id, Entry(name, key.hash, **rights))
+    return format_entry(key.id, KeyEntry(name, key.hash, **rights))
 
 
 SHARED.write_text(entry(ANNA, infer=("*",), read=("digits*",)))
@@ -53,20 +53,24 @@ def keys(file):
     authenticator.close()
 
 
-def named(authenticator, **headers):
+def principal_name(authenticator, **headers):
     principal = authenticator.authenticate({name.replace("_", "-"): value for name, value in headers.items()})
     return None if principal is None else principal.name
 
 
-def until(condition):
-    deadline = time.monotonic() + PATIENCE_S
+def wait_until(condition):
+    deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.005)
 
 
 def test_a_key_is_taken_from_either_header(keys):
-    assert named(keys, x_api_key=ANNA.text) == named(keys, authorization=f"Bearer {ANNA.text}") == f"anna ({ANNA.id})"
+    assert (
+        principal_name(keys, x_api_key=ANNA.text)
+        == principal_name(keys, authorization=f"Bearer {ANNA.text}")
+        == f"anna ({ANNA.id})"
+    )
 
 
 @pytest.mark.parametrize(
@@ -81,17 +85,18 @@ def test_a_key_is_taken_from_either_header(keys):
         {"authorization": f"Basic {ANNA.text}"},
         {"authorization": ANNA.text},
         {"authorization": f"Bearer {ANNA.text}, Bearer {ANNA.text}"},
-        {"x_api_key": BERT.text, "authorization": f"Bearer {ANNA.text}"},  # the key of X-API-Key alone counts
+        # Only the key in X-API-Key counts.
+        {"x_api_key": BERT.text, "authorization": f"Bearer {ANNA.text}"},
         {"x_api_key": "\udcff\x00", "authorization": "Bearer \udcff"},
     ],
 )
-def test_everything_else_is_nobody(keys, headers):
-    assert named(keys, **headers) is None
+def test_other_headers_are_rejected(keys, headers):
+    assert principal_name(keys, **headers) is None
 
 
-def test_a_hash_is_no_key(keys):
-    assert named(keys, x_api_key=ANNA.hash) is None
-    assert named(keys, x_api_key=f"tpy_{ANNA.id}_{'0' * 43}") is None
+def test_a_hash_is_not_a_key(keys):
+    assert principal_name(keys, x_api_key=ANNA.hash) is None
+    assert principal_name(keys, x_api_key=f"tpy_{ANNA.id}_{'0' * 43}") is None
 
 
 def test_rights_are_those_of_the_entry(keys):
@@ -109,36 +114,36 @@ def test_every_key_costs_one_comparison_in_constant_time(keys, monkeypatch, key)
     assert len(compared) == 1
 
 
-def test_a_key_ends_when_its_entry_says_so(file):
+def test_a_key_expires_at_the_time_of_its_entry(file):
     file.write_text(entry(ANNA) + "expires = 2030-01-01T00:00:00Z\n")
     now = 1893455999.0
     keys = ApiKeys(ApiKeyOptions(file), lambda: now)
-    assert named(keys, x_api_key=ANNA.text)
+    assert principal_name(keys, x_api_key=ANNA.text)
     now += 1
-    assert named(keys, x_api_key=ANNA.text) is None
+    assert principal_name(keys, x_api_key=ANNA.text) is None
 
 
 def test_a_new_file_takes_effect_as_a_whole(file, keys):
     other = file.with_name("new.toml")
     other.write_text(entry(BERT, "bert"))
     os.replace(other, file)
-    until(lambda: named(keys, x_api_key=BERT.text))
-    assert named(keys, x_api_key=ANNA.text) is None
+    wait_until(lambda: principal_name(keys, x_api_key=BERT.text))
+    assert principal_name(keys, x_api_key=ANNA.text) is None
 
 
-def test_an_empty_file_takes_every_key_away(file, keys):
+def test_an_empty_file_removes_every_key(file, keys):
     file.write_text("")
-    until(lambda: named(keys, x_api_key=ANNA.text) is None)
+    wait_until(lambda: principal_name(keys, x_api_key=ANNA.text) is None)
 
 
 @pytest.mark.parametrize("spoil", [lambda path: path.write_text("[keys"), Path.unlink], ids=["broken", "removed"])
-def test_a_file_that_cannot_be_read_changes_nothing_and_is_logged(file, keys, spoil, caplog):
+def test_an_unreadable_file_changes_nothing_and_is_logged(file, keys, spoil, caplog):
     spoil(file)
-    until(lambda: "not read, what was read before stays in force" in caplog.text)
-    assert named(keys, x_api_key=ANNA.text)
+    wait_until(lambda: "read failed, the previous value stays in use" in caplog.text)
+    assert principal_name(keys, x_api_key=ANNA.text)
     assert str(file) in caplog.text
     file.write_text(entry(BERT, "bert"))
-    until(lambda: named(keys, x_api_key=BERT.text))
+    wait_until(lambda: principal_name(keys, x_api_key=BERT.text))
 
 
 @pytest.mark.parametrize("content", [None, b"[keys", b"\xff"])

@@ -9,7 +9,7 @@ from tritonpy import StartupError, Verb
 from tritonpy.cli.main import main
 from tritonpy.testing import CommandContract
 from tritonpy_auth_api_keys.command import ApiKeyCommand
-from tritonpy_auth_api_keys.key import is_same
+from tritonpy_auth_api_keys.key import matches_hash
 from tritonpy_auth_api_keys.key_file import parse_key_file
 
 
@@ -25,7 +25,7 @@ def made(capsys, *arguments):
     return capsys.readouterr()
 
 
-def test_the_key_is_shown_beside_its_entry(capsys):
+def test_the_key_and_its_entry_are_printed(capsys):
     printed = made(
         capsys, "--name", 'the "ci"', "--infer", "digits*", "--infer", "other", "--read", "*", "--expires", "2030-01-01T00:00:00Z"
     )  # fmt: skip
@@ -33,7 +33,7 @@ def test_the_key_is_shown_beside_its_entry(capsys):
     ((identity, known),) = parse_key_file(printed.out).items()
     assert text not in printed.out
     assert identity in text
-    assert is_same(text, known.hash)
+    assert matches_hash(text, known.hash)
     assert known.principal.name == f'the "ci" ({identity})'
     assert known.principal.rights.allow(Verb.INFER, "other")
     assert known.expires_s == 1893456000
@@ -50,12 +50,12 @@ def test_the_key_is_shown_beside_its_entry(capsys):
         ["--infer", "*"],
     ],
 )
-def test_arguments_that_make_no_entry_are_refused(arguments, capsys):
+def test_invalid_arguments_are_rejected(arguments, capsys):
     assert main(["api-key", "new", *arguments]) == 1
     assert "error: " in capsys.readouterr().err
 
 
-def test_a_time_without_a_zone_says_what_to_write():
+def test_a_time_without_a_zone_is_rejected_with_an_example():
     with pytest.raises(StartupError, match="such as 2030-01-01T00:00:00Z"):
         TestContract().plugin_class().run(
             TestContract().parser().parse_args(["new", "--name", "x", "--expires", "2030-01-01T00:00:00"])

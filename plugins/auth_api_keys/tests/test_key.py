@@ -4,19 +4,19 @@ import hmac
 
 import pytest
 
-from tritonpy_auth_api_keys.key import hashed, is_same, key_id, new_key
+from tritonpy_auth_api_keys.key import hash_key, key_id, matches_hash, new_key
 
 
-def test_a_new_key_is_found_by_its_id_and_known_by_its_hash():
+def test_a_new_key_has_an_id_and_matches_its_hash():
     key = new_key()
     assert key_id(key.text) == key.id
-    assert key.hash == hashed(key.text)
-    assert is_same(key.text, key.hash)
-    assert not is_same(new_key().text, key.hash)
+    assert key.hash == hash_key(key.text)
+    assert matches_hash(key.text, key.hash)
+    assert not matches_hash(new_key().text, key.hash)
     assert key.text.removeprefix(f"tpy_{key.id}_") not in key.hash
 
 
-def test_keys_are_never_the_same():
+def test_keys_are_unique():
     assert len({new_key().text for _ in range(100)}) == 100
 
 
@@ -36,12 +36,12 @@ def test_keys_are_never_the_same():
         lambda key: key * 1000,
     ],
 )
-def test_what_cannot_be_a_key_has_no_id(change):
+def test_text_that_is_not_a_key_has_no_id(change):
     assert key_id(change(new_key().text)) is None
 
 
 def test_hashes_are_compared_in_constant_time(monkeypatch):
     compared = []
     monkeypatch.setattr(hmac, "compare_digest", lambda *pair: compared.append(pair) or True)
-    assert is_same("text", "hash")
-    assert compared == [(hashed("text"), "hash")]
+    assert matches_hash("text", "hash")
+    assert compared == [(hash_key("text"), "hash")]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tritonpy import Verb
 from tritonpy_auth_api_keys.key import new_key
-from tritonpy_auth_api_keys.key_file import Entry, parse_key_file, written
+from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry, parse_key_file
 
 KEY = new_key()
 
@@ -26,13 +26,13 @@ def test_a_key_and_its_rights():
     assert known.expires_s == datetime(2030, 1, 1, tzinfo=UTC).timestamp()
 
 
-def test_a_key_without_rights_and_without_end():
+def test_a_key_without_rights_and_expiry():
     known = parse_key_file(table())[KEY.id]
     assert known.expires_s == math.inf
     assert not any(known.principal.rights.allow(verb, "m") for verb in Verb)
 
 
-def test_an_empty_file_knows_nobody():
+def test_an_empty_file_has_no_keys():
     assert parse_key_file("") == {}
 
 
@@ -51,13 +51,13 @@ def test_an_empty_file_knows_nobody():
         (table(digest=KEY.hash.upper()), "hash"),
         (table(digest="md5:" + "0" * 64), "hash"),
         (table(name=""), "name"),
-        (table(identity="short"), "'short' is no id"),
-        (table(identity=KEY.id.upper() + "X"), "is no id"),
+        (table(identity="short"), "'short' is not a key id"),
+        (table(identity=KEY.id.upper() + "X"), "is not a key id"),
         (table() + table(), "line"),
         (f'[keys.{KEY.id}]\nname = "x"', "hash"),
     ],
 )
-def test_what_is_wrong_is_named_and_no_hash_is_told(text, place):
+def test_errors_name_the_position_and_no_hash(text, place):
     with pytest.raises(ValueError) as caught:
         parse_key_file(text)
     assert place in str(caught.value)
@@ -71,9 +71,9 @@ moments = st.integers(10**9, 10**10).map(lambda seconds: datetime.fromtimestamp(
 
 
 @given(texts, st.lists(texts, max_size=3), st.none() | moments)
-def test_what_is_written_can_be_read(name, globs, expires):
-    entry = Entry(name, KEY.hash, infer=tuple(globs), admin=("*",), expires=expires)
-    known = parse_key_file(written(KEY.id, entry))[KEY.id]
+def test_a_formatted_entry_can_be_parsed(name, globs, expires):
+    entry = KeyEntry(name, KEY.hash, infer=tuple(globs), admin=("*",), expires=expires)
+    known = parse_key_file(format_entry(KEY.id, entry))[KEY.id]
     assert known.principal.name == f"{name} ({KEY.id})"
     assert all(known.principal.rights.allow(Verb.INFER, glob) for glob in globs if not set("[/") & set(glob))
     assert known.principal.rights.allow(Verb.ADMIN, "m")

@@ -1,4 +1,4 @@
-"""API keys. Discovery imports this module only."""
+"""API keys. Plugin discovery imports this module only."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def tritonpy_authenticators() -> Mapping[str, str]:
 
 @hookimpl
 def tritonpy_commands() -> Mapping[str, str]:
-    """Register the command that makes keys."""
+    """Register the command `api-key`."""
     return {"api-key": "tritonpy_auth_api_keys.command:ApiKeyCommand"}

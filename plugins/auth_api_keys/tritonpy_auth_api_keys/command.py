@@ -1,4 +1,4 @@
-"""`tritonpy api-key new`: makes a key."""
+"""The command `tritonpy api-key new`, which creates a key."""
 
 from __future__ import annotations
 
@@ -8,41 +8,42 @@ from datetime import datetime
 
 from tritonpy import Command, StartupError, Verb
 from tritonpy_auth_api_keys.key import new_key
-from tritonpy_auth_api_keys.key_file import Entry, written
+from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry
 
 _HELP = {
     Verb.INFER: "models that the key may run",
     Verb.READ: "models whose metadata, configuration and statistics it may read; '*' includes the server's own",
-    Verb.MANAGE: "models that it may load and unload; a load can bring code, so this is the right to run programs",
+    Verb.MANAGE: "models that it may load and unload; loading can run code, so this is the right to run programs",
     Verb.ADMIN: "models whose trace settings it may change; '*' includes shared memory, tracing and logs of the server",
 }
 
 
 class ApiKeyCommand(Command):
-    """Make an API key.
+    """Create an API key.
 
     tritonpy api-key new --name ci --infer 'digits*' --read '*' >> keys.toml
 
-    shows a key (on standard error), which nobody can read again, and prints its entry for the file that `auth: {api_keys: {file: …}}` names.
+    prints the key once on standard error. Its entry for the file in `auth: {api_keys: {file: …}}`
+    goes to standard output.
     """
 
     def configure(self, parser: argparse.ArgumentParser) -> None:
         """Add name, rights and expiry."""
-        parser.add_argument("action", choices=["new"], help="new: make a key")
-        parser.add_argument("--name", required=True, help="whose key it is, as logs will say")
+        parser.add_argument("action", choices=["new"], help="new: create a key")
+        parser.add_argument("--name", required=True, help="name of the key's owner, for logs")
         for verb in Verb:
             parser.add_argument(f"--{verb.value}", action="append", default=[], metavar="GLOB", help=_HELP[verb])
-        parser.add_argument("--expires", metavar="TIME", help="when it ends to be valid, such as 2030-01-01T00:00:00Z")
+        parser.add_argument("--expires", metavar="TIME", help="expiry time, such as 2030-01-01T00:00:00Z")
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Show the key and print its entry. Raises StartupError for an argument that makes no entry."""
+        """Print the key and its entry. Raises `StartupError` for invalid arguments."""
         key = new_key()
         rights = {verb.value: tuple(getattr(arguments, verb.value)) for verb in Verb}
         if not 0 < len(arguments.name) <= 120 or not all(all(globs) for globs in rights.values()):
-            raise StartupError("a name has 1 to 120 characters, and a pattern of models at least one")
-        entry = Entry(arguments.name, key.hash, **rights, expires=_time(arguments.expires))
-        sys.stderr.write(f"The key, shown this once: {key.text}\n")
-        sys.stdout.write(f"{written(key.id, entry)}\n")
+            raise StartupError("a name must have 1 to 120 characters, and a model pattern at least one")
+        entry = KeyEntry(arguments.name, key.hash, **rights, expires=_time(arguments.expires))
+        sys.stderr.write(f"The key, printed only once: {key.text}\n")
+        sys.stdout.write(f"{format_entry(key.id, entry)}\n")
         return 0
 
 
@@ -50,7 +51,7 @@ def _time(text: str | None) -> datetime | None:
     try:
         when = None if text is None else datetime.fromisoformat(text)
     except ValueError:
-        raise StartupError(f"'{text}' is no time; write it as 2030-01-01T00:00:00Z") from None
+        raise StartupError(f"'{text}' is not a time; write it as 2030-01-01T00:00:00Z") from None
     if when is not None and when.tzinfo is None:
         raise StartupError(f"'{text}' needs a time zone, such as {text}Z")
     return when

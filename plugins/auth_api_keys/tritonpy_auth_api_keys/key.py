@@ -1,7 +1,9 @@
-"""What a key looks like: `tpy_ID_SECRET`. The id finds its entry and may be logged, the secret has 256 random bits.
+"""Format of keys: `tpy_ID_SECRET`.
 
-Such a secret cannot be guessed, whatever it is hashed with, so that one round of SHA-256 is as safe as a slow hash; and a slow hash, made for
-passwords that people think up, would let anybody who sends wrong keys keep the server busy.
+The id finds the entry and may be logged. The secret has 256 random bits.
+
+Such a secret cannot be guessed, so one round of SHA-256 is as safe as a slow hash. A slow hash,
+meant for passwords, would let anyone keep the server busy with wrong keys.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ _KEY = re.compile(r"tpy_([0-9a-f]{12})_[A-Za-z0-9_-]{43}", re.ASCII)
 
 
 class NewKey(NamedTuple):
-    """A key that was just made; `text` is what its owner gets, nobody else keeps it."""
+    """A new key. `text` goes to its owner and is stored nowhere else."""
 
     text: str
     id: str
@@ -24,23 +26,23 @@ class NewKey(NamedTuple):
 
 
 def new_key() -> NewKey:
-    """Return a key that never was before."""
+    """Return a new random key."""
     identity = secrets.token_hex(6)
     text = f"tpy_{identity}_{secrets.token_urlsafe(32)}"
-    return NewKey(text, identity, hashed(text))
+    return NewKey(text, identity, hash_key(text))
 
 
 def key_id(text: str) -> str | None:
-    """Return the id in a key, None for what cannot be one."""
+    """Return the id in a key, None if the text is not a key."""
     match = _KEY.fullmatch(text)
     return match[1] if match else None
 
 
-def hashed(text: str) -> str:
-    """Return the hash of a key as a file has it, `sha256:` and 64 hexadecimal digits."""
+def hash_key(text: str) -> str:
+    """Return the hash of a key as in the key file: `sha256:` and 64 hexadecimal digits."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def is_same(text: str, expected_hash: str) -> bool:
-    """Say whether `text` is the key of a hash, in a time that tells nothing of either."""
-    return hmac.compare_digest(hashed(text), expected_hash)
+def matches_hash(text: str, expected_hash: str) -> bool:
+    """Return whether `text` is the key with this hash, in constant time."""
+    return hmac.compare_digest(hash_key(text), expected_hash)

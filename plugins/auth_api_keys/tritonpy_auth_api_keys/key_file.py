@@ -1,4 +1,4 @@
-"""The file of keys: TOML, one table per key, named by its id."""
+"""The key file: TOML with one table per key, named by its id."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Globs = tuple[Annotated[str, Meta(min_length=1)], ...]
 _ID = re.compile(r"[0-9a-f]{12}", re.ASCII)
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the file says of one key; the verbs list patterns of model names."""
+class KeyEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file's entry of one key. The verbs list patterns of model names."""
 
     name: Annotated[str, Meta(min_length=1, max_length=120)]
     hash: Annotated[str, Meta(pattern="^sha256:[0-9a-f]{64}$")]
@@ -30,12 +30,12 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: datetime | None = None
 
     def rights(self) -> Rights:
-        """Return what the key may do."""
+        """Return the rights of the key."""
         return Rights({verb: getattr(self, verb.value) for verb in Verb})
 
 
 class KnownKey(msgspec.Struct, frozen=True):
-    """A key of the file, ready to be asked about; `expires_s` in seconds since 1970."""
+    """A key of the file, prepared for lookup. `expires_s` is in seconds since 1970."""
 
     hash: str
     principal: Principal
@@ -43,11 +43,14 @@ class KnownKey(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    keys: dict[str, Entry] = {}
+    keys: dict[str, KeyEntry] = {}
 
 
 def parse_key_file(text: str) -> Mapping[str, KnownKey]:
-    """Return the keys by their ids. Raises ValueError for what is no file of keys, naming the place; no hash is in its text."""
+    """Return the keys by their ids.
+
+    Raises `ValueError` with the position for an invalid file. Its text contains no hash.
+    """
     try:
         file = msgspec.convert(tomllib.loads(text), _File)
     except msgspec.ValidationError as error:
@@ -55,17 +58,17 @@ def parse_key_file(text: str) -> Mapping[str, KnownKey]:
     return {identity: _known(identity, entry) for identity, entry in file.keys.items()}
 
 
-def _known(identity: str, entry: Entry) -> KnownKey:
+def _known(identity: str, entry: KeyEntry) -> KnownKey:
     if not _ID.fullmatch(identity):
-        raise ValueError(f"'{identity}' is no id of a key: it has 12 hexadecimal digits in lower case")
+        raise ValueError(f"'{identity}' is not a key id, which has 12 hexadecimal digits in lower case")
     if entry.expires is not None and entry.expires.tzinfo is None:
         raise ValueError(f"keys.{identity}: 'expires' needs a time zone, such as 2030-01-01T00:00:00Z")
     principal = Principal(f"{entry.name} ({identity})", entry.rights(), entry.name)
     return KnownKey(entry.hash, principal, math.inf if entry.expires is None else entry.expires.timestamp())
 
 
-def written(identity: str, entry: Entry) -> str:
-    """Return the table of one key as it stands in a file."""
+def format_entry(identity: str, entry: KeyEntry) -> str:
+    """Return the TOML table of one key."""
     lines = [f"[keys.{identity}]", f"name = {_quoted(entry.name)}", f"hash = {_quoted(entry.hash)}"]
     for verb in Verb:
         globs: Globs = getattr(entry, verb.value)
@@ -77,5 +80,5 @@ def written(identity: str, entry: Entry) -> str:
 
 
 def _quoted(text: str) -> str:
-    # what JSON escapes TOML does too, DEL excepted
+    # JSON escapes are valid in TOML, but JSON does not escape DEL
     return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")

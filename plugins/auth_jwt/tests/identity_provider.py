@@ -1,4 +1,4 @@
-"""A web server that has a key set."""
+"""A web server with a key set."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Any, Self
 
 
 class IdentityProvider:
-    """Answers every GET with `status` and `body`; `asked` counts. While `stuck` is clear, it does not answer."""
+    """Responds to every GET with `status` and `body`.
+
+    `request_count` counts requests. It does not respond while `stuck` is clear.
+    """
 
     def __init__(self) -> None:
-        self.status, self.body, self.asked = 200, "", 0
+        self.status, self.body, self.request_count = 200, "", 0
         self.stuck = threading.Event()
         self.stuck.set()
         provider = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                provider.asked += 1
+                provider.request_count += 1
                 provider.stuck.wait(20)
                 body = provider.body.encode()
                 self.send_response(provider.status)
@@ -28,7 +31,7 @@ class IdentityProvider:
                 self.wfile.write(body)
 
             def log_message(self, *_: Any) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

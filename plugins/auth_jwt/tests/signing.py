@@ -1,4 +1,4 @@
-"""Keys of each kind, and tokens that are signed with them."""
+"""Keys of each kind, and tokens signed with them."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def key_set(*keys: dict[str, Any]) -> str:
 
 
 def claims(**changed: Any) -> dict[str, Any]:
-    """Return what a good token says; None leaves a claim out."""
-    told = {"sub": "anna", "exp": time.time() + 3600, "tritonpy": {"infer": ["digits*"]}, **changed}
-    return {name: value for name, value in told.items() if value is not None}
+    """Return the claims of a valid token. None omits a claim."""
+    payload = {"sub": "anna", "exp": time.time() + 3600, "tritonpy": {"infer": ["digits*"]}, **changed}
+    return {name: value for name, value in payload.items() if value is not None}
 
 
-def token(told: dict[str, Any] | None = None, key: Any = None, algorithm: str = "RS256", **headers: Any) -> str:
-    return jwt.encode(told or claims(), key or private_key("RSA"), algorithm, headers or None)
+def token(payload: dict[str, Any] | None = None, key: Any = None, algorithm: str = "RS256", **headers: Any) -> str:
+    return jwt.encode(payload or claims(), key or private_key("RSA"), algorithm, headers or None)
 
 
 def encoded(part: Any) -> str:
@@ -62,9 +62,9 @@ def encoded(part: Any) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
-def forged(header: dict[str, Any], told: Any = None, signature: bytes = b"x") -> str:
-    """Return a token that no library would make."""
-    return f"{encoded(header)}.{encoded(told or claims())}.{encoded(signature)}"
+def forged(header: dict[str, Any], payload: Any = None, signature: bytes = b"x") -> str:
+    """Return a token that no library would create."""
+    return f"{encoded(header)}.{encoded(payload or claims())}.{encoded(signature)}"
 
 
 def options(*algorithms: str, **more: Any) -> JwtOptions:

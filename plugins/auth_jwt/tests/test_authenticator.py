@@ -18,7 +18,7 @@ from tritonpy_auth_jwt.verifier import Verifier
 from .identity_provider import IdentityProvider
 from .signing import claims, key_set, options, private_key, public_jwk, token
 
-PATIENCE_S = 20
+WAIT_S = 20
 SET = key_set(public_jwk("RSA", "r"))
 SHARED = Path(tempfile.mkdtemp(prefix="tritonpy-jwks-")) / "set.json"
 SHARED.write_text(SET)
@@ -38,8 +38,8 @@ def bearer(text):
     return {"authorization": f"Bearer {text}"}
 
 
-def until(condition):
-    deadline = time.monotonic() + PATIENCE_S
+def wait_until(condition):
+    deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline, "it never came"
         time.sleep(0.005)
@@ -77,7 +77,7 @@ def test_rights_come_from_the_claim():
     assert not own.allows(principal, Verb.READ, "digits2")
 
 
-def test_a_good_token_is_verified_once_until_it_expires(monkeypatch):
+def test_a_valid_token_is_verified_once_until_it_expires(monkeypatch):
     verified, verify = [], Verifier.claims
     monkeypatch.setattr(Verifier, "claims", lambda self, text: verified.append(text) or verify(self, text))
     now = time.time()
@@ -90,19 +90,19 @@ def test_a_good_token_is_verified_once_until_it_expires(monkeypatch):
     assert len(verified) == 2
 
 
-def test_a_bad_token_is_not_remembered():
+def test_an_invalid_token_is_not_cached():
     own = JwtAuthenticator(options(jwks_file=SHARED))
     assert own.authenticate(bearer(token(claims(sub="")))) is None
     assert own.authenticate(bearer(token() + "A")) is None
-    assert len(own._good) == 0
+    assert len(own._verified_principals) == 0
 
 
-def test_remembered_tokens_do_not_fill_the_memory(monkeypatch):
-    monkeypatch.setattr("tritonpy_auth_jwt.authenticator._MOST_REMEMBERED", 3)
+def test_the_token_cache_is_bounded(monkeypatch):
+    monkeypatch.setattr("tritonpy_auth_jwt.authenticator._MAX_REMEMBERED", 3)
     own = JwtAuthenticator(options(jwks_file=SHARED))
     for name in "abcdef":
         assert own.authenticate(bearer(token(claims(sub=name))))
-    assert len(own._good) == 3
+    assert len(own._verified_principals) == 3
 
 
 def test_keys_are_fetched_at_start(start):
@@ -114,57 +114,58 @@ def test_keys_rotate(start, provider):
     old, new = token(kid="r"), token(key=private_key("RSA", 1), kid="s")
     assert own.authenticate(bearer(old))
     provider.body = key_set(public_jwk("RSA", "s", number=1))
-    assert own.authenticate(bearer(new)) is None  # it asks for the keys, and does not wait for them
-    until(lambda: own.authenticate(bearer(new)))
-    assert own.authenticate(bearer(old)) is None  # remembered, but its key is gone
+    assert own.authenticate(bearer(new)) is None  # it requests a refresh and does not wait for it
+    wait_until(lambda: own.authenticate(bearer(new)))
+    assert own.authenticate(bearer(old)) is None  # cached, but its key was removed
 
 
-def test_a_provider_that_does_not_answer_stops_nobody(start, provider):
+def test_a_stuck_provider_does_not_block_requests(start, provider):
     own = start()
     provider.stuck.clear()
     assert own.authenticate(bearer(token(kid="unknown"))) is None
-    until(lambda: provider.asked == 2)
+    wait_until(lambda: provider.request_count == 2)
     done = threading.Event()
     threading.Thread(target=lambda: own.authenticate(bearer(token(kid="r"))) and done.set()).start()
-    assert done.wait(PATIENCE_S)
+    assert done.wait(WAIT_S)
     provider.stuck.set()
 
 
 @pytest.mark.parametrize(("status", "body"), [(500, SET), (200, "{}"), (200, "<html>"), (302, SET)])
-def test_a_set_that_cannot_be_read_changes_nothing(start, provider, status, body, caplog):
+def test_an_unreadable_set_changes_nothing(start, provider, status, body, caplog):
     own = start(refresh_s=0.01)
     provider.status, provider.body = status, body
-    until(lambda: "not read, what was read before stays in force" in caplog.text)
+    wait_until(lambda: "read failed, the previous value stays in use" in caplog.text)
     assert own.authenticate(bearer(token(kid="r")))
 
 
-def test_without_a_first_set_nobody_is_known_until_it_comes(start, provider, caplog):
+def test_no_token_is_valid_before_the_first_set(start, provider, caplog):
     provider.status = 500
     own = start()
     assert own.authenticate(bearer(token())) is None
     assert provider.url in caplog.text
     provider.status = 200
-    until(lambda: own.authenticate(bearer(token())))
+    wait_until(lambda: own.authenticate(bearer(token())))
 
 
-def test_tokens_with_unknown_keys_cannot_make_the_server_ask_and_ask(start, provider):
+def test_tokens_with_unknown_keys_cause_few_fetches(start, provider):
     own = start(pause_s=3600)
     for number in range(100):
         assert own.authenticate(bearer(token(kid=f"unknown {number}"))) is None
-    assert provider.asked == 1
+    assert provider.request_count == 1
 
 
-def test_a_file_is_followed(tmp_path, monkeypatch):
+def test_a_changed_file_is_reloaded(tmp_path, monkeypatch):
     monkeypatch.setattr("tritonpy_auth_jwt.authenticator._FILE_INTERVAL_S", 0.01)
     file = tmp_path / "set.json"
     file.write_text(SET)
-    os.utime(file, (1, 1))  # both sets are of one length: written within one tick they would look the same
+    # Both sets have equal length: within one clock tick they would look the same.
+    os.utime(file, (1, 1))
     own = JwtAuthenticator(options(jwks_file=file))
     own.start()
     try:
         new = token(key=private_key("RSA", 1), kid="s")
         file.write_text(key_set(public_jwk("RSA", "s", number=1)))
-        until(lambda: own.authenticate(bearer(new)))
+        wait_until(lambda: own.authenticate(bearer(new)))
     finally:
         own.close()
 

@@ -16,10 +16,12 @@ from tritonpy_auth_jwt.claimed_rights import claimed_rights
         "openid profile infer:digits* infer:other read:* admin: manage fly:*",
     ],
 )
-def test_two_forms_say_the_same(claim):
+def test_both_forms_are_equivalent(claim):
     rights = claimed_rights(claim)
-    asked = {(verb, model): rights.allow(verb, model) for verb in Verb for model in ("digits2", "other", "third", "")}
-    granted = {key for key, allowed in asked.items() if allowed}
+    request_count = {
+        (verb, model): rights.allow(verb, model) for verb in Verb for model in ("digits2", "other", "third", "")
+    }
+    granted = {key for key, allowed in request_count.items() if allowed}
     assert granted == {(Verb.INFER, "digits2"), (Verb.INFER, "other")} | {
         (Verb.READ, model) for model in ("digits2", "other", "third", "")
     }

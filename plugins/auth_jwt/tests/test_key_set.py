@@ -18,7 +18,7 @@ def test_a_key_is_found_by_its_algorithm_and_name():
     assert keys.find("RS256", "e") == keys.find("RS384", "r") == []
 
 
-def test_a_key_is_for_what_it_says():
+def test_a_key_is_only_used_for_its_declared_purpose():
     text = key_set(
         public_jwk("RSA", "a", alg="PS256"), public_jwk("RSA", "b", use="enc"), public_jwk("RSA", "c", use="sig")
     )
@@ -27,7 +27,7 @@ def test_a_key_is_for_what_it_says():
     assert [key.key_id for key in keys.find("PS256", None)] == ["a", "c"]
 
 
-def test_keys_that_do_not_fit_are_left_out():
+def test_keys_that_do_not_fit_are_ignored():
     text = key_set(public_jwk("RSA"), {"kty": "new"}, {"kty": "RSA", "n": "x"}, {}, public_jwk("EC", crv="P-384"))
     assert len(parse_key_set(text, ("RS256", "ES256")).find("RS256", None)) == 1
 
@@ -35,21 +35,21 @@ def test_keys_that_do_not_fit_are_left_out():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ("[]", "no JSON Web Key Set"),
-        ('{"keys": {}}', "no JSON Web Key Set"),
+        ("", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+        ("[]", "not a JSON Web Key Set"),
+        ('{"keys": {}}', "not a JSON Web Key Set"),
         (key_set(), "none of its 0 keys fits RS256"),
         (key_set(public_jwk("EC")), "none of its 1 keys fits RS256"),
         (key_set({"kty": "RSA", "n": 7}), "none of its 1 keys fits"),
     ],
 )
-def test_what_is_no_set_of_use_is_refused(text, words):
+def test_invalid_key_sets_are_rejected(text, words):
     with pytest.raises(ValueError, match=words):
         parse_key_set(text, ("RS256",))
 
 
-def test_a_short_secret_is_refused_and_not_told():
+def test_a_short_secret_is_rejected_without_its_content():
     with pytest.raises(ValueError, match="shorter than 32 bytes") as caught:
         parse_key_set(key_set(secret_jwk(b"short")), ("HS256",))
     assert "short" not in str(caught.value).replace("shorter", "")

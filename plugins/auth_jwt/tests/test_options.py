@@ -21,12 +21,12 @@ from tritonpy_auth_jwt.options import JwtOptions
         ({"algorithms": ["RS256", "HS256"], "jwks_url": "https://h/set"}, "shared secret"),
     ],
 )
-def test_what_would_be_unsafe_is_refused(raw, text):
+def test_unsafe_options_are_rejected(raw, text):
     with pytest.raises(InvalidServerConfig) as caught:
         decode_options(JwtOptions, raw, "auth.jwt")
     assert text in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["https://login.example/jwks", "http://127.0.0.1:8/jwks", "http://[::1]/jwks"])
-def test_keys_come_over_https_or_from_this_machine(url):
+def test_urls_are_https_or_local(url):
     assert decode_options(JwtOptions, {"algorithms": ["ES256"], "jwks-url": url}, "auth.jwt").jwks_url == url

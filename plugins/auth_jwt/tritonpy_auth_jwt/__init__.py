@@ -1,4 +1,4 @@
-"""JSON Web Tokens. Discovery imports this module only; the cryptography is loaded with the authenticator itself."""
+"""JSON Web Tokens. Plugin discovery imports this module only, without the cryptography."""
 
 from __future__ import annotations
 

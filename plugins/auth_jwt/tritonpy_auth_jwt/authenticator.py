@@ -9,23 +9,24 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from tritonpy import Authenticator, ChangedFile, Principal, Refreshed, Rights, StartupError, Verb, bearer_token
+from tritonpy import Authenticator, ChangedFile, Principal, RefreshedValue, Rights, StartupError, Verb, bearer_token
 from tritonpy_auth_jwt.claimed_rights import claimed_rights
-from tritonpy_auth_jwt.fetching import fetch
+from tritonpy_auth_jwt.download import download
 from tritonpy_auth_jwt.key_set import KeySet, parse_key_set
 from tritonpy_auth_jwt.options import JwtOptions
 from tritonpy_auth_jwt.verifier import UnknownKey, Verifier
 
 _LOG = logging.getLogger("tritonpy.access")
 _FILE_INTERVAL_S = 1.0
-_MOST_REMEMBERED = 4096
+_MAX_REMEMBERED = 4096
 
 
 class JwtAuthenticator(Authenticator):
-    """Knows callers by a signed token in `Authorization: Bearer`.
+    """Identifies clients by a signed token in `Authorization: Bearer`.
 
-    Keys come from a file or a URL and are read again in a thread. A token whose key is unknown asks for a reading and is refused until it has come.
-    A token that was good is remembered until it expires or the keys change, because verifying costs more than many a model.
+    Keys come from a file or a URL and are refreshed in a thread. A token with an unknown key
+    requests a refresh and is rejected until that has finished. Valid tokens are cached until they
+    expire or the keys change, because verification can cost more than a model.
     """
 
     Options = JwtOptions
@@ -33,21 +34,21 @@ class JwtAuthenticator(Authenticator):
     def __init__(self, options: JwtOptions, clock: Callable[[], float] = time.time) -> None:
         super().__init__(options)
         self._clock = clock
-        self._verifier: Refreshed[Verifier] = _from_file(options) if options.jwks_file else _from_url(options)
-        self._good: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
-        self._good_for: Verifier | None = None
+        self._verifier: RefreshedValue[Verifier] = _from_file(options) if options.jwks_file else _from_url(options)
+        self._verified_principals: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+        self._verified_with: Verifier | None = None
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | None:
-        """Return whom a good token names, None for no token and one that is not."""
+        """Return the principal of a valid token, otherwise None."""
         token = bearer_token(headers)
         if token is None:
             return None
         verifier = self._verifier.value
-        if verifier is not self._good_for:
-            self._good.clear()
-            self._good_for = verifier
+        if verifier is not self._verified_with:
+            self._verified_principals.clear()
+            self._verified_with = verifier
         digest = sha256(token.encode("utf-8", "surrogateescape")).digest()
-        known = self._good.get(digest)
+        known = self._verified_principals.get(digest)
         if known is not None and known[0] > self._clock():
             return known[1]
         return self._verified(verifier, token, digest)
@@ -56,33 +57,33 @@ class JwtAuthenticator(Authenticator):
         try:
             claims = verifier.claims(token)
         except UnknownKey:
-            self._verifier.ask()
+            self._verifier.request_refresh()
             return None
         name = str(claims[self.options.name_claim]) if claims is not None else ""
         if claims is None or not name:
             return None
         principal = Principal(name, claimed_rights(claims.get(self.options.rights_claim)))
-        self._good[digest] = float(claims["exp"]) + self.options.leeway_s, principal
-        if len(self._good) > _MOST_REMEMBERED:
-            self._good.popitem(last=False)
+        self._verified_principals[digest] = float(claims["exp"]) + self.options.leeway_s, principal
+        if len(self._verified_principals) > _MAX_REMEMBERED:
+            self._verified_principals.popitem(last=False)
         return principal
 
     def allows(self, principal: Principal, verb: Verb, model: str) -> bool:
-        """Say what the token's claim says."""
+        """Return whether the rights in the token allow the access."""
         return isinstance(principal.rights, Rights) and principal.rights.allow(verb, model)
 
     def start(self) -> None:
-        """Fetch the keys, where they come from a URL, and begin to follow them."""
+        """Fetch the keys if they come from a URL, and start refreshing them."""
         if self.options.jwks_url:
-            self._verifier.look()
+            self._verifier.refresh()
         self._verifier.start()
 
     def close(self) -> None:
-        """End it."""
+        """Stop refreshing the keys."""
         self._verifier.close()
 
 
-def _from_file(options: JwtOptions) -> Refreshed[Verifier]:
+def _from_file(options: JwtOptions) -> RefreshedValue[Verifier]:
     changed = ChangedFile(
         Path(str(options.jwks_file)), lambda text: Verifier(parse_key_set(text, options.algorithms), options)
     )
@@ -90,24 +91,24 @@ def _from_file(options: JwtOptions) -> Refreshed[Verifier]:
         verifier = changed.first()
     except (OSError, ValueError) as error:
         raise StartupError(f"auth.jwt: cannot read the key set in '{options.jwks_file}': {error}") from error
-    return Refreshed(verifier, changed, f"the key set in '{options.jwks_file}'", _FILE_INTERVAL_S, _LOG)
+    return RefreshedValue(verifier, changed, f"the key set in '{options.jwks_file}'", _FILE_INTERVAL_S, _LOG)
 
 
-def _from_url(options: JwtOptions) -> Refreshed[Verifier]:
-    nobody = Verifier(KeySet({}), options)  # until the first fetch nobody is known
+def _from_url(options: JwtOptions) -> RefreshedValue[Verifier]:
+    empty = Verifier(KeySet({}), options)  # no key is known until the first fetch
     what = f"the key set at {options.jwks_url}"
-    return Refreshed(nobody, _Fetched(options), what, options.refresh_s, _LOG, options.pause_s)
+    return RefreshedValue(empty, _KeySetFetcher(options), what, options.refresh_s, _LOG, options.pause_s)
 
 
-class _Fetched:
-    """Fetches the set; one that did not change counts as none."""
+class _KeySetFetcher:
+    """Fetches the key set. Returns None if it has not changed."""
 
     def __init__(self, options: JwtOptions) -> None:
         self._options = options
         self._last = ""
 
     def __call__(self) -> Verifier | None:
-        text = fetch(str(self._options.jwks_url), self._options.timeout_s)
+        text = download(str(self._options.jwks_url), self._options.timeout_s)
         if text == self._last:
             return None
         verifier = Verifier(parse_key_set(text, self._options.algorithms), self._options)

@@ -1,6 +1,7 @@
-"""The rights that a token claims, in either of two forms.
+"""Rights in a token claim, in either of two forms.
 
-An object with lists of patterns, {"infer": ["digits*"], "read": ["*"]}, or the words of an OAuth scope, "infer:digits* read:*", as one text or a list.
+An object with lists of patterns, {"infer": ["digits*"], "read": ["*"]}, or the words of an OAuth
+scope, "infer:digits* read:*", as one string or a list.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ _VERBS = {verb.value: verb for verb in Verb}
 
 
 def claimed_rights(claim: Any) -> Rights:
-    """Return what `claim` grants; what it says of other matters, or in another form, grants nothing."""
+    """Return the rights that `claim` grants. Other content and other forms grant nothing."""
     patterns: dict[Verb, list[str]] = {}
     for word, glob in _pairs(claim):
         if word in _VERBS and isinstance(glob, str) and glob:

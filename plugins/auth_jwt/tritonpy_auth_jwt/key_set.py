@@ -1,4 +1,4 @@
-"""A JSON Web Key Set, sorted by what each key may verify."""
+"""A JSON Web Key Set, grouped by the algorithms that each key may verify."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from jwt import PyJWK, PyJWTError
 
 _KIND = {"HS": "oct", "RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _CURVE = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}
-_SHORTEST_SECRET = 32  # bytes: SHA-256's own size, below it a secret can be tried out
+_MIN_SECRET_BYTES = 32  # bytes: the size of SHA-256; shorter secrets can be guessed
 _LOG = logging.getLogger("tritonpy.access")
 
 
 class KeySet:
-    """Keys by algorithm. A key is bound to its algorithms when the set is read: a public key is never taken for a shared secret."""
+    """Keys by algorithm.
+
+    A key is bound to its algorithms when the set is parsed, so a public key is never used as a
+    shared secret.
+    """
 
     def __init__(self, keys: Mapping[str, Sequence[tuple[str | None, PyJWK]]]) -> None:
         self._keys = keys
@@ -25,20 +29,26 @@ class KeySet:
         return len({identity for keys in self._keys.values() for identity, _ in keys})
 
     def find(self, algorithm: str, identity: str | None) -> list[PyJWK]:
-        """Return the keys that may have signed: the one that the token names, or without a name all of the algorithm."""
+        """Return the keys that may have signed a token.
+
+        These are the one with the token's key id, or without an id all keys of the algorithm.
+        """
         keys = self._keys.get(algorithm, ())
         return [key for own, key in keys if identity is None or own == identity]
 
 
 def parse_key_set(text: str, algorithms: Sequence[str]) -> KeySet:
-    """Return the set with what fits `algorithms`. Raises ValueError where it is no key set or nothing fits; no key is in its text."""
+    """Return the keys that fit `algorithms`.
+
+    Raises `ValueError` for an invalid key set or if no key fits. Its text contains no key.
+    """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
-        raise ValueError("it is no JSON") from None
+        raise ValueError("it is not JSON") from None
     items = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(items, list):
-        raise ValueError("it is no JSON Web Key Set: an object with the member 'keys'")  # noqa: TRY004 - a file, no argument
+        raise ValueError("it is not a JSON Web Key Set, which is an object with the member 'keys'")  # noqa: TRY004   a file, not an argument
     keys: dict[str, list[tuple[str | None, PyJWK]]] = {algorithm: [] for algorithm in algorithms}
     for number, item in enumerate(items):
         for algorithm in algorithms:
@@ -56,11 +66,11 @@ def _key(item: Any, algorithm: str, number: int) -> PyJWK | None:
     try:
         key = PyJWK(item, algorithm)
     except PyJWTError as error:
-        # its text may hold the key
-        _LOG.warning("key %d of the key set is left out: %s", number, type(error).__name__)
+        # the error text may contain the key
+        _LOG.warning("ignoring key %d of the key set: %s", number, type(error).__name__)
         return None
-    if algorithm.startswith("HS") and len(key.key) < _SHORTEST_SECRET:
-        raise ValueError(f"the secret of key {number} is shorter than {_SHORTEST_SECRET} bytes")
+    if algorithm.startswith("HS") and len(key.key) < _MIN_SECRET_BYTES:
+        raise ValueError(f"the secret of key {number} is shorter than {_MIN_SECRET_BYTES} bytes")
     return key
 
 

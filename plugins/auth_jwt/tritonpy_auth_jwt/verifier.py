@@ -1,4 +1,4 @@
-"""Checks tokens: signature, times, issuer and audience."""
+"""Token verification: signature, times, issuer and audience."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", re.ASCII)
 
 
 class UnknownKey(Exception):
-    """No key of the set can have signed the token: the set may be older than the token."""
+    """No key of the set can have signed the token. The set may be older than the token."""
 
 
 class Verifier:
-    """Verifies with one key set. Only the configured algorithms count, and each key only for those that it was made for."""
+    """Verifies tokens with one key set.
+
+    It accepts only the configured algorithms, and each key only for its own algorithms.
+    """
 
     def __init__(self, keys: KeySet, options: JwtOptions) -> None:
         self._keys = keys
@@ -30,7 +33,7 @@ class Verifier:
         self._options: Any = {"require": required, "verify_sub": options.name_claim == "sub"}
 
     def claims(self, token: str) -> dict[str, Any] | None:
-        """Return what a good token claims, None for another one. Raises UnknownKey."""
+        """Return the claims of a valid token, otherwise None. Raises `UnknownKey`."""
         if not _TOKEN.fullmatch(token):
             return None
         try:

@@ -1,4 +1,4 @@
-"""Tiny ONNX models, built where a test needs them."""
+"""Tiny ONNX models, built on demand."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Tensors = Mapping[str, tuple[str, Sequence[Any] | None]]  # name -> datatype, sh
 
 
 class Models:
-    """Writes models; a shape holds numbers, names of open dimensions, or None."""
+    """Writes models; a shape contains numbers, names of dynamic dimensions, or None."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Models:
         )
 
     def with_default(self) -> Path:
-        """OUT = IN + BIAS, where BIAS is 10 unless it is given."""
+        """OUT = IN + BIAS, where BIAS is 10 by default."""
         return self.write(
             [helper.make_node("Add", ["IN", "BIAS"], ["OUT"])],
             {"IN": ("FP32", [2]), "BIAS": ("FP32", [2])},

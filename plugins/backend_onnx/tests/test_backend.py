@@ -11,7 +11,7 @@ import tritonpy_backend_onnx
 from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
 from tritonpy.testing import BackendContract, BackendHarness, model_config
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
-from tritonpy_backend_onnx.providers import Device
+from tritonpy_backend_onnx.providers import ProviderDevice
 
 
 class OnnxContract(BackendContract):
@@ -92,7 +92,7 @@ def output(response, name):
     return next(tensor for tensor in response.outputs if tensor.name == name).numpy()
 
 
-def test_a_folder_with_a_model_alone_serves_it(models, load):
+def test_a_model_without_configuration_is_served(models, load):
     models.add_sub()
     with load() as harness:
         config = harness.model.config
@@ -134,7 +134,7 @@ def test_both_ends_of_an_execution_are_stamped(models, load):
     assert request.batch.start_ns < request.batch.input_end_ns < request.batch.infer_end_ns
 
 
-def test_an_error_of_onnxruntime_answers_the_batch_in_the_words_of_triton(models, load):
+def test_an_onnxruntime_error_fails_the_batch_with_tritons_text(models, load):
     models.add_sub()
     with load() as harness:
         [[answer]] = harness.execute(
@@ -182,7 +182,7 @@ def test_a_configuration_that_contradicts_the_model_fails_the_load(models, load)
     )
 
 
-def test_a_complete_configuration_is_taken_as_it_is(models, load):
+def test_a_complete_configuration_is_unchanged(models, load):
     models.identity("FP32", ["batch", 2])
     text = """
         input { name: "IN" data_type: TYPE_FP32 dims: [-1, 2] } output { name: "OUT" data_type: TYPE_FP32 dims: [-1, 2] }"""
@@ -191,25 +191,25 @@ def test_a_complete_configuration_is_taken_as_it_is(models, load):
         assert harness.model.config.WhichOneof("scheduling_choice") is None
 
 
-def test_instances_of_a_device_run_at_the_same_time_in_one_session(models, load):
+def test_instances_on_a_device_run_concurrently_in_one_session(models, load):
     models.add_sub()
     with load("max_batch_size: 8") as harness:
         second = OnnxRuntimeBackend(harness.model, InstanceContext("m_1", "CPU", 0, 1))
         assert second.model.shared is harness.model.shared
         with ThreadPoolExecutor(1) as pool:
-            beside = [
+            together = [
                 pool.submit(harness.execute, harness.request({"INPUT0": array(n), "INPUT1": array(1)}))
                 for n in range(50)
             ]
-            for future, number in zip(beside, range(50), strict=True):
+            for future, number in zip(together, range(50), strict=True):
                 [[answer]] = future.result()
                 assert output(answer, "OUTPUT0").tolist() == array(number + 1).tolist()
         second.close()
 
 
-def test_unloading_lets_go_of_the_sessions(models, load):
+def test_unloading_releases_the_sessions(models, load):
     models.add_sub()
     with load() as harness:
         sessions = harness.model.shared
-        kept = sessions.acquire(Device("CPU", 0))
-    assert sessions.acquire(Device("CPU", 0)) is not kept
+        kept = sessions.acquire(ProviderDevice("CPU", 0))
+    assert sessions.acquire(ProviderDevice("CPU", 0)) is not kept

@@ -1,4 +1,4 @@
-"""The models of `examples/` are what their scripts and texts say."""
+"""The models of `examples/` match their scripts and descriptions."""
 
 from __future__ import annotations
 

@@ -7,9 +7,9 @@ import pytest
 from onnx import helper
 
 from tritonpy import DTYPES, Tensor, Unsupported
-from tritonpy_backend_onnx.execution import ArrayRun, BoundRun, MixedRun, execution_for
-from tritonpy_backend_onnx.sessions import OpenSession
-from tritonpy_backend_onnx.signature import signature_of
+from tritonpy_backend_onnx.execution import ArrayExecution, BoundExecution, ConvertingExecution, create_execution
+from tritonpy_backend_onnx.shared_model import OpenSession
+from tritonpy_backend_onnx.signature import read_signature
 
 NUMBERS = ["BOOL", "UINT8", "UINT16", "UINT32", "UINT64", "INT8", "INT16", "INT32", "INT64", "FP16", "FP32", "FP64"]
 SHAPES = [(2, 3), (0, 3), (1, 0), (2, 3, 0, 4)]
@@ -17,7 +17,7 @@ SHAPES = [(2, 3), (0, 3), (1, 0), (2, 3, 0, 4)]
 
 def opened(path):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    return OpenSession(session, signature_of(session), None, onnxruntime.OrtValue)
+    return OpenSession(session, read_signature(session), None, onnxruntime.OrtValue)
 
 
 def values(datatype, shape):
@@ -28,7 +28,7 @@ def values(datatype, shape):
 
 
 class OnDevice:
-    """What a framework's tensor looks like: numbers behind DLPack."""
+    """A framework's tensor: data that is accessible through DLPack."""
 
     def __init__(self, array):
         self._array = array
@@ -44,7 +44,7 @@ class OnDevice:
 @pytest.mark.parametrize("datatype", [*NUMBERS, "BF16", "BYTES"])
 @pytest.mark.parametrize("bound", [False, True], ids=["plain", "bound"])
 def test_every_datatype_passes_through_an_identity_unchanged(models, datatype, shape, bound):
-    run = execution_for(opened(models.identity(datatype, [None] * len(shape))), ["OUT"], {}, gpu=bound)
+    run = create_execution(opened(models.identity(datatype, [None] * len(shape))), ["OUT"], {}, gpu=bound)
     given = Tensor.from_numpy("IN", values(datatype, shape))
     out = run([given])["OUT"]
     assert (out.datatype, out.shape) == (datatype, shape)
@@ -53,7 +53,7 @@ def test_every_datatype_passes_through_an_identity_unchanged(models, datatype, s
 
 @pytest.mark.parametrize("datatype", ["FP32", "BF16", "BYTES"])
 def test_a_scalar_of_the_model_is_one_element_for_clients(models, datatype):
-    run = execution_for(opened(models.identity(datatype, [])), ["OUT"], {"OUT": (1, 1)}, gpu=False)
+    run = create_execution(opened(models.identity(datatype, [])), ["OUT"], {"OUT": (1, 1)}, gpu=False)
     given = Tensor.from_numpy("IN", values(datatype, (1,)))
     out = run([given])["OUT"]
     assert out.shape == (1, 1)
@@ -61,20 +61,27 @@ def test_a_scalar_of_the_model_is_one_element_for_clients(models, datatype):
 
 
 def test_bytes_that_are_not_text_cannot_come_out_again(models):
-    run = execution_for(opened(models.identity("BYTES", [None])), ["OUT"], {}, gpu=False)
+    run = create_execution(opened(models.identity("BYTES", [None])), ["OUT"], {}, gpu=False)
     with pytest.raises(UnicodeDecodeError):
         run([Tensor.from_numpy("IN", np.array([b"\xff\xfe"], object))])
 
 
-def test_the_door_is_chosen_by_what_the_model_takes(models):
+def test_the_execution_class_depends_on_the_models_tensors(models):
     kinds = {}
     for datatype, shape in (("INT32", [None]), ("BYTES", [None]), ("INT32", []), ("BF16", [None])):
         kinds[datatype, len(shape)] = type(
-            execution_for(opened(models.identity(datatype, shape)), ["OUT"], {}, gpu=False)
+            create_execution(opened(models.identity(datatype, shape)), ["OUT"], {}, gpu=False)
         )
-    assert kinds == {("INT32", 1): ArrayRun, ("BYTES", 1): MixedRun, ("INT32", 0): MixedRun, ("BF16", 1): BoundRun}
-    assert type(execution_for(opened(models.add_sub()), ["OUTPUT0"], {}, gpu=True)) is BoundRun
-    assert type(execution_for(opened(models.identity("BYTES", [None])), ["OUT"], {}, gpu=True)) is MixedRun
+    assert kinds == {
+        ("INT32", 1): ArrayExecution,
+        ("BYTES", 1): ConvertingExecution,
+        ("INT32", 0): ConvertingExecution,
+        ("BF16", 1): BoundExecution,
+    }
+    assert type(create_execution(opened(models.add_sub()), ["OUTPUT0"], {}, gpu=True)) is BoundExecution
+    assert (
+        type(create_execution(opened(models.identity("BYTES", [None])), ["OUT"], {}, gpu=True)) is ConvertingExecution
+    )
 
 
 def test_a_model_with_texts_and_bf16_is_refused(models):
@@ -82,24 +89,24 @@ def test_a_model_with_texts_and_bf16_is_refused(models):
     nodes = [helper.make_node("Identity", ["IN"], ["OUT"]), helper.make_node("Identity", ["BF"], ["BFOUT"])]
     models.write(nodes, kinds, {"OUT": kinds["IN"], "BFOUT": kinds["BF"]})
     with pytest.raises(Unsupported, match="both BF16 and text"):
-        execution_for(opened(models.path), ["OUT"], {}, gpu=False)
+        create_execution(opened(models.path), ["OUT"], {}, gpu=False)
 
 
-def test_device_memory_is_bound_without_numpy_seeing_it(models):
-    run = execution_for(opened(models.identity("FP32", [None, 2])), ["OUT"], {}, gpu=True)
+def test_device_memory_is_bound_without_a_host_copy(models):
+    run = create_execution(opened(models.identity("FP32", [None, 2])), ["OUT"], {}, gpu=True)
     array = np.ones((3, 2), np.float32)
     out = run([Tensor("IN", "FP32", (3, 2), OnDevice(array), device=(2, 0))])["OUT"]
     assert out.numpy().tolist() == array.tolist()
 
 
 def test_device_memory_comes_to_the_host_for_a_model_on_the_cpu(models):
-    run = execution_for(opened(models.identity("FP32", [None, 2])), ["OUT"], {}, gpu=False)
+    run = create_execution(opened(models.identity("FP32", [None, 2])), ["OUT"], {}, gpu=False)
     out = run([Tensor("IN", "FP32", (1, 2), OnDevice(np.ones((1, 2), np.float32)), device=(2, 0))])["OUT"]
     assert out.numpy().tolist() == [[1, 1]]
 
 
-def test_a_binding_is_clean_after_a_failure(models):
-    run = execution_for(opened(models.identity("BF16", [None, 2])), ["OUT"], {}, gpu=False)
+def test_a_binding_is_cleared_after_a_failure(models):
+    run = create_execution(opened(models.identity("BF16", [None, 2])), ["OUT"], {}, gpu=False)
     with pytest.raises(RuntimeError, match="invalid dimensions"):
         run([Tensor.from_numpy("IN", np.ones((1, 3), ml_dtypes.bfloat16))])
     out = run([Tensor.from_numpy("IN", np.ones((1, 2), ml_dtypes.bfloat16))])["OUT"]
@@ -107,13 +114,13 @@ def test_a_binding_is_clean_after_a_failure(models):
 
 
 def test_only_the_named_outputs_are_computed(models):
-    run = execution_for(opened(models.add_sub()), ["OUTPUT1"], {}, gpu=False)
+    run = create_execution(opened(models.add_sub()), ["OUTPUT1"], {}, gpu=False)
     ones = np.ones((1, 16), np.int32)
     assert list(run([Tensor.from_numpy("INPUT0", ones), Tensor.from_numpy("INPUT1", ones)])) == ["OUTPUT1"]
 
 
-def test_an_input_with_a_value_may_be_left_out(models):
-    run = execution_for(opened(models.with_default()), ["OUT"], {}, gpu=False)
+def test_an_input_with_a_default_may_be_omitted(models):
+    run = create_execution(opened(models.with_default()), ["OUT"], {}, gpu=False)
     given, bias = (Tensor.from_numpy(name, np.ones(2, np.float32)) for name in ("IN", "BIAS"))
     assert run([given])["OUT"].numpy().tolist() == [11, 11]
     assert run([given, bias])["OUT"].numpy().tolist() == [2, 2]

@@ -1,4 +1,4 @@
-"""Models whose state the server keeps."""
+"""Models with implicit state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ def config(way, kind, dims, more="", batch=4, inputs=True):
 
 @pytest.fixture
 def ask_all(models, model_repository) -> Callable:
-    """`ask_all(config, kind, steps)`: the answers to (sequence, value) in order; the last request of each sequence ends it."""
+    """`ask_all(config, kind, steps)`: the responses to (sequence, value) pairs in order.
+
+    The last request of each sequence ends it.
+    """
 
     def run(text, kind, steps, shape=(1, 1), output="OUT"):
         model_repository.add("m", text, {1: {"model.onnx": models.path.read_bytes()}})
@@ -110,7 +113,7 @@ def test_a_state_is_an_output_where_the_configuration_says_so(models, ask_all):
     assert ask_all(text, "FP32", STEPS, output="NEW") == TOTALS
 
 
-def test_a_state_that_the_model_makes_in_another_shape_is_named(models, ask_all):
+def test_a_state_of_another_shape_is_named_in_the_error(models, ask_all):
     nodes = [
         helper.make_node("Concat", ["OLD", "IN"], ["NEW"], axis=1),
         helper.make_node("Identity", ["IN"], ["OUT"]),
@@ -132,7 +135,7 @@ def test_initial_values_come_from_a_file(models, ask_all, model_repository):
     assert found == [[total + 100] for (total,) in TOTALS]
 
 
-def test_a_configuration_is_completed_with_what_clients_give_and_get(models, ask_all):
+def test_completion_adds_only_client_inputs_and_outputs(models, ask_all):
     folding(models, ["batch", 1])
     text = config(WAYS[0], "FP32", 1, inputs=False)
     assert ask_all(text, "FP32", STEPS) == TOTALS

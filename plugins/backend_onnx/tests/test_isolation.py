@@ -1,4 +1,4 @@
-"""Models in processes of their own answer, fail and complete their configuration as in the server's threads."""
+"""Models in their own processes respond, fail and complete configurations as in threads."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class TestIsolatedNumbers(BackendContract):
 
 @pytest.fixture
 def repository(model_repository, models):
-    """The same model in a thread and in a process, and one whose file is broken."""
+    """The same model in a thread and in a process, and a model with a broken file."""
 
     def add(name, config):
         folder = model_repository.add(name, config)
@@ -83,7 +83,10 @@ def numbers(name, array):
 
 
 def both(act):
-    """Return what `act` returns or raises for the model in a thread and for the one in a process, without their names."""
+    """Return the results or errors of `act` for the model in a thread and in a process.
+
+    Model names are removed.
+    """
     found = []
     for mode in MODES:
         try:
@@ -109,7 +112,7 @@ def eventually(condition):
         time.sleep(0.001)
 
 
-def test_answers_errors_and_configurations_are_the_same(server):
+def test_responses_errors_and_configurations_are_the_same(server):
     client = InProcessClient(server)
     for mode in MODES:
         for name in ("add_sub", "text", "half"):
@@ -159,7 +162,7 @@ def test_a_model_that_cannot_be_loaded_fails_with_the_same_reason(server, name):
     assert here
 
 
-def test_a_process_that_is_killed_comes_back_and_goes_with_its_model(server):
+def test_a_killed_process_is_restarted_and_ends_with_its_model(server):
     before = children()
     server.engine.load_model("add_sub_process")
     client = InProcessClient(server)

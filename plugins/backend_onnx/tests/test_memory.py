@@ -7,15 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tritonpy import InstanceContext, MemoryUsage, NobodyTells
+from tritonpy import GpuMemoryUnavailable, InstanceContext, MemoryUsage
 from tritonpy.testing import BackendHarness, running_server
 from tritonpy.testing.parse import model_config
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
-from tritonpy_backend_onnx.memory import file_bytes, measured
-from tritonpy_backend_onnx.providers import Device
-from tritonpy_backend_onnx.sessions import Sessions
+from tritonpy_backend_onnx.memory import folder_bytes, measure_memory
+from tritonpy_backend_onnx.providers import ProviderDevice
+from tritonpy_backend_onnx.shared_model import SharedModel
 
-HOST, GPU = Device("CPU", 0), Device("GPU", 1)
+HOST, GPU = ProviderDevice("CPU", 0), ProviderDevice("GPU", 1)
 CONFIG = 'name: "m" backend: "onnxruntime" max_batch_size: 8 '
 
 
@@ -29,46 +29,46 @@ def files(tmp_path):
 
 
 class Card:
-    """A GPU; `used` is what is used of it, None where nobody tells."""
+    """A GPU; `used` is its used memory, or None if it is unknown."""
 
     def __init__(self, used=0):
         self.used = used
-        self.asked = []
+        self.allocations = []
 
     def __call__(self, gpu):
-        self.asked.append(gpu)
+        self.allocations.append(gpu)
         if self.used is None:
-            raise NobodyTells("no library")
+            raise GpuMemoryUnavailable("no library")
         return self.used, 1 << 40
 
 
-def test_on_the_host_a_session_weighs_what_its_files_do(files):
+def test_host_memory_is_the_size_of_the_model_files(files):
     card = Card()
-    with measured(HOST, file_bytes(files), card) as measure:
+    with measure_memory(HOST, folder_bytes(files), card) as measure:
         pass
-    assert (measure.usage, card.asked) == (MemoryUsage("CPU", 0, 30), [])
+    assert (measure.usage, card.allocations) == (MemoryUsage("CPU", 0, 30), [])
 
 
-def test_on_a_gpu_it_is_what_is_used_more_than_before(files):
+def test_gpu_memory_is_the_growth_of_used_memory(files):
     card = Card(5000)
-    with measured(GPU, file_bytes(files), card) as measure:
+    with measure_memory(GPU, folder_bytes(files), card) as measure:
         card.used = 12000
-    assert (measure.usage, card.asked) == (MemoryUsage("GPU", 1, 7000), [1, 1])
+    assert (measure.usage, card.allocations) == (MemoryUsage("GPU", 1, 7000), [1, 1])
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, None), (5000, 5000), (5000, 100)])
-def test_where_that_says_nothing_it_is_the_weight_of_the_files(files, before, after):
+def test_gpu_memory_falls_back_to_the_size_of_the_model_files(files, before, after):
     card = Card(before)
-    with measured(GPU, file_bytes(files), card) as measure:
+    with measure_memory(GPU, folder_bytes(files), card) as measure:
         card.used = after
     assert measure.usage == MemoryUsage("GPU", 1, 30)
 
 
-def test_sessions_on_gpus_are_opened_one_after_the_other_so_that_each_is_measured(files):
+def test_gpu_sessions_are_opened_sequentially_for_measurement(files):
     card, inside = Card(), threading.Semaphore(1)
 
     def load(size):
-        with measured(GPU, file_bytes(files), card) as measure:
+        with measure_memory(GPU, folder_bytes(files), card) as measure:
             assert inside.acquire(blocking=False), "two sessions are opened at the same time"
             card.used += size
             inside.release()
@@ -78,24 +78,24 @@ def test_sessions_on_gpus_are_opened_one_after_the_other_so_that_each_is_measure
         assert list(pool.map(load, range(1, 30))) == list(range(1, 30))
 
 
-def test_what_cannot_be_opened_lets_the_next_one_be(files):
-    with pytest.raises(ValueError, match="broken"), measured(GPU, file_bytes(files), Card()):
+def test_a_failed_open_does_not_block_the_next(files):
+    with pytest.raises(ValueError, match="broken"), measure_memory(GPU, folder_bytes(files), Card()):
         raise ValueError("broken")
-    with measured(GPU, file_bytes(files), Card()):
+    with measure_memory(GPU, folder_bytes(files), Card()):
         pass
 
 
-def test_a_served_model_shows_it_once_however_many_instances_share_it(model_repository, models):
+def test_shared_memory_is_reported_once_for_all_instances(model_repository, models):
     folder = model_repository.add("m", CONFIG + "instance_group { count: 3 kind: KIND_CPU }")
     models.path = folder / "1" / "model.onnx"
-    weight = models.add_sub().stat().st_size
+    model_bytes = models.add_sub().stat().st_size
     frontends = {"http": False, "grpc": False, "metrics": False}
     with running_server({"repositories": [{"url": str(model_repository.path)}], "frontends": frontends}) as server:
         (statistics,) = server.engine.statistics("m")
-    assert statistics.memory_usage == [MemoryUsage("CPU", 0, weight)]
+    assert statistics.memory_usage == [MemoryUsage("CPU", 0, model_bytes)]
 
 
-def test_a_session_counts_while_somebody_has_it(models, tmp_path):
+def test_a_session_is_counted_while_it_is_referenced(models, tmp_path):
     models.add_sub()
     with BackendHarness(OnnxRuntimeBackend, model_config(CONFIG), tmp_path) as harness:
         sessions = harness.model.shared
@@ -109,7 +109,7 @@ def test_a_session_counts_while_somebody_has_it(models, tmp_path):
 
 
 class Staging:
-    """Pinned memory, which there is none of here; `given` is what was asked for."""
+    """Stands in for pinned memory; `given` records the allocations."""
 
     def __init__(self):
         self.given = []
@@ -121,8 +121,8 @@ class Staging:
 
 @pytest.mark.parametrize(("kind", "staged"), [("GPU", ["INPUT0", "INPUT1"]), ("CPU", [])])
 def test_inputs_for_a_gpu_are_gathered_in_pinned_memory(models, tmp_path, monkeypatch, kind, staged):
-    on_host = Sessions.acquire
-    monkeypatch.setattr(Sessions, "acquire", lambda self, _device, cores=(): on_host(self, HOST, cores))
+    on_host = SharedModel.acquire
+    monkeypatch.setattr(SharedModel, "acquire", lambda self, _device, cores=(): on_host(self, HOST, cores))
     models.add_sub()
     with BackendHarness(OnnxRuntimeBackend, model_config(CONFIG), tmp_path) as harness:
         harness.model.memory = staging = Staging()

@@ -9,15 +9,15 @@ from tritonpy_backend_onnx.providers import (
     CUDA,
     OPENVINO,
     TENSORRT,
-    Device,
+    ProviderDevice,
+    can_share_session,
     check_available,
-    opens_alone,
-    providers_for,
-    shares_session,
+    needs_open_lock,
+    select_providers,
 )
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
-HOST, GPU = Device("CPU", 0), Device("GPU", 3)
+HOST, GPU = ProviderDevice("CPU", 0), ProviderDevice("GPU", 3)
 
 
 def config(*accelerators):
@@ -29,20 +29,20 @@ def config(*accelerators):
     return result
 
 
-def test_the_cpu_has_the_cpu_provider_alone():
-    assert providers_for(ModelConfig(), {}, HOST) == [(CPU, {})]
+def test_the_cpu_has_only_the_cpu_provider():
+    assert select_providers(ModelConfig(), {}, HOST) == [(CPU, {})]
 
 
 def test_a_gpu_has_cuda_on_its_device_before_the_cpu():
-    assert providers_for(ModelConfig(), {}, GPU) == [(CUDA, {"device_id": "3"}), (CPU, {})]
+    assert select_providers(ModelConfig(), {}, GPU) == [(CUDA, {"device_id": "3"}), (CPU, {})]
 
 
 def test_gpu_accelerators_do_not_concern_the_cpu():
-    assert providers_for(config(("gpu", "tensorrt", {})), {}, HOST) == [(CPU, {})]
+    assert select_providers(config(("gpu", "tensorrt", {})), {}, HOST) == [(CPU, {})]
 
 
 def test_parameters_of_cuda_come_from_both_places():
-    found = providers_for(
+    found = select_providers(
         config(
             (
                 "gpu",
@@ -69,7 +69,7 @@ def test_parameters_of_cuda_come_from_both_places():
 
 
 def test_tensorrt_comes_before_cuda_with_its_parameters_renamed():
-    found = providers_for(
+    found = select_providers(
         config(("gpu", "tensorrt", {
             "precision_mode": "FP16", "max_workspace_size_bytes": "1024", "trt_engine_cache_enable": "1",
             "trt_engine_cache_path": "/cache", "int8_use_native_calibration_table": "off",
@@ -83,14 +83,17 @@ def test_tensorrt_comes_before_cuda_with_its_parameters_renamed():
 
 
 def test_single_precision_is_the_default_of_tensorrt():
-    assert providers_for(config(("gpu", "tensorrt", {"precision_mode": "FP32"})), {}, GPU)[0] == (
+    assert select_providers(config(("gpu", "tensorrt", {"precision_mode": "FP32"})), {}, GPU)[0] == (
         TENSORRT,
         {"device_id": "3"},
     )
 
 
 def test_openvino_serves_the_cpu():
-    assert providers_for(config(("cpu", "openvino", {})), {}, HOST) == [(OPENVINO, {"device_type": "CPU"}), (CPU, {})]
+    assert select_providers(config(("cpu", "openvino", {})), {}, HOST) == [
+        (OPENVINO, {"device_type": "CPU"}),
+        (CPU, {}),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -121,9 +124,9 @@ def test_openvino_serves_the_cpu():
         ),
     ],
 )
-def test_what_is_unknown_is_refused_in_the_words_of_triton(accelerator, parameters, text):
+def test_unknown_accelerators_are_rejected_with_tritons_text(accelerator, parameters, text):
     with pytest.raises(InvalidArgument) as caught:
-        providers_for(config(accelerator), parameters, GPU)
+        select_providers(config(accelerator), parameters, GPU)
     assert caught.value.message == text
 
 
@@ -135,14 +138,14 @@ def test_what_is_unknown_is_refused_in_the_words_of_triton(accelerator, paramete
         (OPENVINO, "install onnxruntime-openvino"),
     ],
 )
-def test_a_missing_provider_is_named_with_what_to_install(provider, remedy):
+def test_a_missing_provider_is_named_with_installation_instructions(provider, remedy):
     with pytest.raises(Unavailable, match=remedy) as caught:
         check_available("m", [(provider, {}), (CPU, {})], [CPU])
     assert provider in caught.value.message
     assert "'m'" in caught.value.message
 
 
-def test_a_provider_that_is_there_passes():
+def test_an_available_provider_is_accepted():
     check_available("m", [(CUDA, {}), (CPU, {})], [CPU, CUDA])
 
 
@@ -155,15 +158,15 @@ def test_a_provider_that_is_there_passes():
         ('gpu_execution_accelerator { name: "tensorrt" }', False),
     ],
 )
-def test_a_session_is_shared_where_its_provider_runs_concurrently(text, shared):
+def test_a_session_is_shared_if_its_provider_runs_concurrently(text, shared):
     parsed = text_format.Parse(f"optimization {{ execution_accelerators {{ {text} }} }}", ModelConfig())
-    assert shares_session(providers_for(parsed, {}, GPU)) is shared
+    assert can_share_session(select_providers(parsed, {}, GPU)) is shared
 
 
 @pytest.mark.parametrize("precision", ["fp16", "bf16", "int8"])
-def test_lower_precision_is_tensorrts_and_nobody_elses(precision):
+def test_only_tensorrt_supports_lower_precision(precision):
     wanted = {"precision": precision}
-    found = providers_for(config(("gpu", "tensorrt", {})), wanted, GPU)
+    found = select_providers(config(("gpu", "tensorrt", {})), wanted, GPU)
     assert found[0] == (TENSORRT, {"device_id": "3", f"trt_{precision}_enable": "True"})
     for accelerators, device in (
         (config(("gpu", "tensorrt", {})), HOST),
@@ -173,17 +176,17 @@ def test_lower_precision_is_tensorrts_and_nobody_elses(precision):
         with pytest.raises(
             InvalidArgument, match=f"precision '{precision}' needs a GPU and the accelerator 'tensorrt'"
         ):
-            providers_for(accelerators, wanted, device)
+            select_providers(accelerators, wanted, device)
 
 
-def test_single_precision_is_everybodys():
+def test_all_providers_support_single_precision():
     for device in (HOST, GPU):
-        assert providers_for(config(), {"precision": "fp32"}, device) == providers_for(config(), {}, device)
+        assert select_providers(config(), {"precision": "fp32"}, device) == select_providers(config(), {}, device)
 
 
-def test_a_precision_that_there_is_not_is_refused_on_every_device():
+def test_an_unknown_precision_is_rejected_on_every_device():
     with pytest.raises(InvalidArgument, match="parameter 'precision' is 'fp8'"):
-        providers_for(config(), {"precision": "fp8"}, HOST)
+        select_providers(config(), {"precision": "fp8"}, HOST)
 
 
 @pytest.mark.parametrize(
@@ -196,34 +199,34 @@ def test_a_precision_that_there_is_not_is_refused_on_every_device():
         (("cpu", "openvino", {}), True),
     ],
 )
-def test_sessions_that_would_build_the_same_engine_are_opened_one_after_the_other(accelerator, alone):
-    assert opens_alone(providers_for(config(accelerator), {}, GPU)) is alone
+def test_sessions_with_a_shared_engine_cache_are_opened_sequentially(accelerator, alone):
+    assert needs_open_lock(select_providers(config(accelerator), {}, GPU)) is alone
 
 
 def test_an_older_parameter_wins_over_the_accelerators_and_the_device_over_both():
-    found = providers_for(
+    found = select_providers(
         config(("gpu", "cuda", {"gpu_mem_limit": "5", "device_id": "0", "empty": ""})), {"gpu_mem_limit": "7"}, GPU
     )
     assert found[0] == (CUDA, {"gpu_mem_limit": "7", "device_id": "3"})
 
 
-def test_what_a_model_may_take_of_a_gpu_is_bounded_by_the_parameter_that_all_backends_have():
-    found = providers_for(config(), {"memory_limit_bytes": "1048576", "gpu_mem_limit": "7"}, GPU)
+def test_memory_limit_bytes_limits_the_gpu_memory_of_a_model():
+    found = select_providers(config(), {"memory_limit_bytes": "1048576", "gpu_mem_limit": "7"}, GPU)
     assert found[0] == (CUDA, {"gpu_mem_limit": "1048576", "device_id": "3"})
 
 
 @pytest.mark.parametrize(
     ("limit", "why"), [("0", "must be a number of bytes"), ("much", "failed to convert"), ("-1", "failed")]
 )
-def test_a_bound_is_a_number_of_bytes(limit, why):
+def test_a_memory_limit_is_a_number_of_bytes(limit, why):
     with pytest.raises(InvalidArgument, match=why):
-        providers_for(config(), {"memory_limit_bytes": limit}, GPU)
+        select_providers(config(), {"memory_limit_bytes": limit}, GPU)
 
 
-def test_a_bound_where_nothing_can_be_bounded_is_refused():
-    with pytest.raises(InvalidArgument, match="bounds the memory of a GPU, and the model is on none"):
-        providers_for(config(), {"memory_limit_bytes": "1"}, HOST)
+def test_a_memory_limit_without_a_gpu_is_rejected():
+    with pytest.raises(InvalidArgument, match="limits GPU memory, but the model runs on no GPU"):
+        select_providers(config(), {"memory_limit_bytes": "1"}, HOST)
     both = config()
     both.instance_group.add(kind="KIND_CPU")
     both.instance_group.add(kind="KIND_GPU")
-    assert providers_for(both, {"memory_limit_bytes": "1"}, HOST) == [(CPU, {})]
+    assert select_providers(both, {"memory_limit_bytes": "1"}, HOST) == [(CPU, {})]

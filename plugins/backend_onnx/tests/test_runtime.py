@@ -11,16 +11,16 @@ import pytest
 
 from tritonpy import Unavailable
 from tritonpy_backend_onnx.options import OnnxOptions
-from tritonpy_backend_onnx.runtime import TELEMETRY_VARIABLE, has_cuda, runtime
+from tritonpy_backend_onnx.runtime import TELEMETRY_VARIABLE, has_cuda, import_onnxruntime
 
 POOL = """
 from tritonpy import Internal
 from tritonpy_backend_onnx.options import OnnxOptions
-from tritonpy_backend_onnx.runtime import runtime
+from tritonpy_backend_onnx.runtime import import_onnxruntime
 for _ in range(2):
-    runtime(OnnxOptions(enable_global_threadpool=True, intra_op_thread_count=2, inter_op_thread_count=1))
+    import_onnxruntime(OnnxOptions(enable_global_threadpool=True, intra_op_thread_count=2, inter_op_thread_count=1))
 try:
-    runtime(OnnxOptions(enable_global_threadpool=True, intra_op_thread_count=3))
+    import_onnxruntime(OnnxOptions(enable_global_threadpool=True, intra_op_thread_count=3))
 except Internal as error:
     print(error)
 """
@@ -29,8 +29,8 @@ except Internal as error:
 SESSION = """
 import sys
 from tritonpy_backend_onnx.options import OnnxOptions
-from tritonpy_backend_onnx.runtime import runtime
-runtime(OnnxOptions()).InferenceSession(sys.argv[1])
+from tritonpy_backend_onnx.runtime import import_onnxruntime
+import_onnxruntime(OnnxOptions()).InferenceSession(sys.argv[1])
 """
 ADD_SUB = Path(__file__).resolve().parents[3] / "examples" / "models" / "add_sub" / "1" / "model.onnx"
 
@@ -48,19 +48,19 @@ def test_a_session_writes_no_telemetry_to_the_home_folder(tmp_path):
 
 def test_telemetry_that_the_user_allows_stays_allowed(monkeypatch):
     monkeypatch.setenv(TELEMETRY_VARIABLE, "0")
-    runtime(OnnxOptions())
+    import_onnxruntime(OnnxOptions())
     assert os.environ[TELEMETRY_VARIABLE] == "0"
 
 
 def test_a_missing_onnxruntime_is_named_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(Unavailable, match="pip install onnxruntime"):
-        runtime(OnnxOptions())
+        import_onnxruntime(OnnxOptions())
 
 
 def test_the_global_pool_is_created_once_and_keeps_its_sizes():
     done = subprocess.run([sys.executable, "-c", POOL], capture_output=True, text=True, check=True)
-    assert "has sizes (2, 1), (3, 0) cannot be had" in done.stdout
+    assert "has sizes (2, 1); restart the server to change them to (3, 0)" in done.stdout
 
 
 def test_cuda_is_found_by_its_library(tmp_path, monkeypatch):

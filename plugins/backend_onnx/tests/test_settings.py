@@ -4,12 +4,12 @@ import pytest
 from google.protobuf import text_format
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_onnx.settings import session_settings
+from tritonpy_backend_onnx.settings import model_settings
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def settings(text="", **parameters):
-    return session_settings(
+    return model_settings(
         text_format.Parse(text, ModelConfig()), {key.replace("__", "."): value for key, value in parameters.items()}
     )
 
@@ -81,7 +81,7 @@ def test_a_negative_thread_count_leaves_the_default():
         ),
     ],
 )
-def test_a_value_that_is_none_is_refused(key, value, text):
+def test_an_invalid_value_is_rejected(key, value, text):
     with pytest.raises(InvalidArgument) as caught:
         settings(**{key: value})
     assert caught.value.message == text

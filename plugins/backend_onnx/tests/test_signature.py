@@ -4,11 +4,11 @@ import onnxruntime
 import pytest
 
 from tritonpy import DATATYPES, Unsupported
-from tritonpy_backend_onnx.signature import Signature, TensorInfo, datatype_of_type, signature_of
+from tritonpy_backend_onnx.signature import Signature, TensorInfo, protocol_datatype, read_signature
 
 
 def read(path):
-    return signature_of(onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]))
+    return read_signature(onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]))
 
 
 @pytest.mark.parametrize("datatype", DATATYPES)
@@ -47,6 +47,6 @@ def test_an_output_that_is_no_tensor_is_refused_in_the_words_of_triton(models):
     ("onnx_type", "text"),
     [("tensor(complex64)", "tensor\\(complex64\\), which"), ("optional(tensor(float))", "'ONNX_TYPE_UNKNOWN'")],
 )
-def test_a_type_without_a_name_in_the_protocol_is_refused(onnx_type, text):
+def test_an_unsupported_type_is_rejected(onnx_type, text):
     with pytest.raises(Unsupported, match=text):
-        datatype_of_type("X", onnx_type)
+        protocol_datatype("X", onnx_type)

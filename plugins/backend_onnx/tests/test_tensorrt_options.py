@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_onnx.tensorrt_options import PRECISIONS, tensorrt_options, wanted_precision
+from tritonpy_backend_onnx.tensorrt_options import PRECISIONS, configured_precision, tensorrt_options
 
 BOOLS = {
     "trt_dla_enable", "trt_engine_cache_enable", "trt_dump_subgraphs", "trt_force_sequential_engine_build",
@@ -44,18 +44,18 @@ def test_switches_are_spelled_as_the_provider_does(key):
 
 
 @pytest.mark.parametrize("key", sorted(INTS))
-def test_numbers_are_numbers(key):
+def test_integers_are_validated(key):
     assert options(**{key: "-1"}) == {key: "-1"}
     assert refusal(**{key: "x"}) == f"parameter '{key}': failed to convert 'x' to integral number (such as 4)"
 
 
 @pytest.mark.parametrize("key", sorted(TEXTS))
-def test_texts_are_passed_on_unless_they_are_empty(key):
+def test_nonempty_texts_are_passed_unchanged(key):
     assert options(**{key: "a b"}) == {key: "a b"}
     assert options(**{key: ""}) == {}
 
 
-def test_what_has_another_name_in_a_configuration_is_renamed():
+def test_tritons_parameter_names_are_translated():
     assert options(max_workspace_size_bytes="1024", int8_calibration_table_name="t", int8_use_native_calibration_table="1") == {
         "trt_max_workspace_size": "1024", "trt_int8_calibration_table_name": "t", "trt_int8_use_native_calibration_table": "True",
     }  # fmt: skip
@@ -76,7 +76,7 @@ def test_parameters_that_triton_does_not_know_are_refused(key):
         ("INT8", {"trt_int8_enable": "True"}),
     ],
 )
-def test_a_precision_may_stand_in_either_place_and_in_both_alike(mode, found):
+def test_a_precision_may_be_set_in_either_or_both_places(mode, found):
     precision = mode.lower()
     assert options(precision_mode=mode) == options(precision) == options(precision, precision_mode=mode) == found
 
@@ -90,10 +90,10 @@ def test_precisions_that_contradict_each_other_are_refused():
     assert refusal("fp16", precision_mode="FP8") == "unsupported precision mode 'FP8' is requested"
 
 
-def test_the_models_precision_is_one_that_there_is():
-    assert wanted_precision({}) is None
-    assert [wanted_precision({"precision": each.upper()}) for each in PRECISIONS] == list(PRECISIONS)
+def test_an_unknown_model_precision_is_rejected():
+    assert configured_precision({}) is None
+    assert [configured_precision({"precision": each.upper()}) for each in PRECISIONS] == list(PRECISIONS)
     with pytest.raises(
         InvalidArgument, match="parameter 'precision' is 'fp4', it must be one of fp32, fp16, bf16, int8"
     ):
-        wanted_precision({"precision": "fp4"})
+        configured_precision({"precision": "fp4"})

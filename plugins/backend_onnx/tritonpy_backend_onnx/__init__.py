@@ -1,4 +1,4 @@
-"""The backend `onnxruntime`: serves ONNX models with ONNX Runtime."""
+"""ONNX Runtime backend for tritonpy (backend name `onnxruntime`)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_backends() -> Mapping[str, str]:
-    """Name the backend; its module is imported when the first model needs it."""
+    """Register the backend class by name, so that its module is imported with the first model."""
     return {"onnxruntime": "tritonpy_backend_onnx.backend:OnnxRuntimeBackend"}

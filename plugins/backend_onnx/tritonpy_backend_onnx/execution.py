@@ -1,6 +1,7 @@
-"""Runs one batch in a session: arrays through `run`, whatever `run` cannot take through an I/O binding.
+"""Execution of one batch in a session, with `run` or with an I/O binding.
 
-On the CPU a plain `run` is the fastest door for small tensors (int32[8,16] add/sub: 14 us, an I/O binding 20 us, OrtValues 100 us).
+On the CPU, plain `run` is the fastest call for small tensors. An int32[8,16] add/sub takes 14 us,
+20 us with an I/O binding and 100 us with OrtValues.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy import CPU, DTYPES, Tensor, Unsupported
-from tritonpy_backend_onnx.sessions import OpenSession
+from tritonpy_backend_onnx.shared_model import OpenSession
 from tritonpy_backend_onnx.signature import TensorInfo
 
 Array = npt.NDArray[Any]
 Execute = Callable[[Sequence[Tensor]], dict[str, Tensor]]
 
-_BF16 = 16  # TensorProto.DataType.BFLOAT16 of the ONNX format, which numpy and so `run` do not know
+_BF16 = 16  # TensorProto.DataType.BFLOAT16 of the ONNX format; numpy and `run` do not support it
 
 
-def execution_for(
+def create_execution(
     opened: OpenSession, outputs: Sequence[str], scalars: Mapping[str, tuple[int, ...]], gpu: bool
 ) -> Execute:
-    """Return the function that computes `outputs` from a batch's input tensors.
+    """Return the function that computes `outputs` from the input tensors of a batch.
 
-    `scalars` maps outputs that are scalars in the model to the shape that clients see. Raises Unsupported for a model with
-    both BF16 and BYTES.
+    `scalars` maps each output that is a scalar in the model to the shape that clients see. Raises
+    `Unsupported` for a model with both BF16 and BYTES tensors.
     """
     signature = opened.signature
     used = [*signature.inputs.values(), *signature.defaults.values(), *(signature.outputs[name] for name in outputs)]
@@ -39,14 +40,14 @@ def execution_for(
             "ONNX Runtime's Python interface cannot run a model that has both BF16 and text among its inputs and outputs"
         )
     if "BF16" in types or (gpu and "BYTES" not in types):
-        return BoundRun(opened, outputs, scalars)
+        return BoundExecution(opened, outputs, scalars)
     if "BYTES" in types or any(not info.dims for info in used):
-        return MixedRun(opened, outputs, scalars)
-    return ArrayRun(opened, outputs)
+        return ConvertingExecution(opened, outputs, scalars)
+    return ArrayExecution(opened, outputs)
 
 
-class ArrayRun:
-    """Tensors of plain numbers on the CPU: what arrived is what runs."""
+class ArrayExecution:
+    """Runs numeric CPU tensors without conversion."""
 
     def __init__(self, opened: OpenSession, outputs: Sequence[str]) -> None:
         self._run = opened.session.run
@@ -54,7 +55,7 @@ class ArrayRun:
         self._names = list(outputs)
         self._types = [(name, opened.signature.outputs[name].datatype) for name in outputs]
 
-    def __call__(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:  # the hot path: 3 us beside `run`
+    def __call__(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:  # hot path: adds 3 us to `run`
         feeds = {tensor.name: tensor.data if tensor.device == CPU else tensor.numpy() for tensor in tensors}
         arrays = self._run(self._names, feeds, self._run_options)
         return {
@@ -63,8 +64,8 @@ class ArrayRun:
         }
 
 
-class MixedRun:
-    """Texts and scalars among the tensors: they are converted on the way in and out."""
+class ConvertingExecution:
+    """Runs batches with string or scalar tensors and converts them on the way in and out."""
 
     def __init__(self, opened: OpenSession, outputs: Sequence[str], scalars: Mapping[str, tuple[int, ...]]) -> None:
         self._run = opened.session.run
@@ -74,16 +75,19 @@ class MixedRun:
         self._scalars = scalars
 
     def __call__(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
-        feeds = {tensor.name: array_of(tensor, self._inputs[tensor.name]) for tensor in tensors}
+        feeds = {tensor.name: to_array(tensor, self._inputs[tensor.name]) for tensor in tensors}
         arrays = self._run(self._names, feeds, self._run_options)
         return {
-            name: Tensor.from_numpy(name, shaped(np.asarray(array), self._scalars.get(name)))
+            name: Tensor.from_numpy(name, reshape_array(np.asarray(array), self._scalars.get(name)))
             for name, array in zip(self._names, arrays, strict=True)
         }
 
 
-class BoundRun:
-    """Device memory and BF16, which only an I/O binding takes. Outputs come back to the host."""
+class BoundExecution:
+    """Runs batches with device memory or BF16 through an I/O binding.
+
+    Returns outputs on the host.
+    """
 
     def __init__(self, opened: OpenSession, outputs: Sequence[str], scalars: Mapping[str, tuple[int, ...]]) -> None:
         self._session = opened.session
@@ -112,12 +116,12 @@ class BoundRun:
             binding.clear_binding_outputs()
 
     def _bind(self, tensor: Tensor, info: TensorInfo) -> object:
-        """Bind `tensor` and return what must live until the run is over."""
+        """Bind `tensor` and return the object that must stay alive until the run ends."""
         if tensor.device != CPU:
             value = self._value_type.from_dlpack(tensor.data)
             self._binding.bind_ortvalue_input(tensor.name, value)
             return value
-        array = array_of(tensor, info)
+        array = to_array(tensor, info)
         if tensor.datatype == "BF16":
             self._binding.bind_input(tensor.name, "cpu", 0, _BF16, array.shape, array.ctypes.data)
         else:
@@ -125,34 +129,38 @@ class BoundRun:
         return array
 
     def _tensor(self, name: str, datatype: str, value: Any) -> Tensor:
-        array = _bfloat16(value) if datatype == "BF16" else np.asarray(value.numpy())
-        return Tensor.from_numpy(name, shaped(array, self._scalars.get(name)))
+        array = _read_bfloat16(value) if datatype == "BF16" else np.asarray(value.numpy())
+        return Tensor.from_numpy(name, reshape_array(array, self._scalars.get(name)))
 
 
-def array_of(tensor: Tensor, info: TensorInfo) -> Array:
-    """Return what ONNX Runtime takes for `tensor`: text as `str`, a scalar without dimensions."""
-    array = _texts(tensor) if tensor.datatype == "BYTES" else tensor.numpy()
-    return array if info.dims else shaped(array, ())
+def to_array(tensor: Tensor, info: TensorInfo) -> Array:
+    """Return the array that ONNX Runtime expects:
+
+    `str` elements for BYTES, no dimensions for scalars.
+    """
+    array = _decode_strings(tensor) if tensor.datatype == "BYTES" else tensor.numpy()
+    return array if info.dims else reshape_array(array, ())
 
 
-def _texts(tensor: Tensor) -> Array:
+def _decode_strings(tensor: Tensor) -> Array:
     elements = tensor.strings()
     try:
         texts: list[str] = [element.decode() for element in elements]
     except UnicodeDecodeError:
-        # Bytes that are not UTF-8 pass as numpy's fixed-width text, which ends at a NUL as texts do in Triton.
+        # Bytes that are not UTF-8 are passed as fixed-width numpy text. It ends at a NUL byte, as
+        # strings do in Triton.
         return np.array(elements, np.bytes_).reshape(tensor.shape)
     array = np.empty(len(texts), np.object_)
     array[:] = texts
     return array.reshape(tensor.shape)
 
 
-def shaped(array: Array, shape: tuple[int, ...] | None) -> Array:
-    """Return `array` in `shape` (None: as it is)."""
+def reshape_array(array: Array, shape: tuple[int, ...] | None) -> Array:
+    """Return `array` reshaped to `shape`, or unchanged if `shape` is None."""
     return array if shape is None else np.asarray(array).reshape(shape)
 
 
-def _bfloat16(value: Any) -> Array:
+def _read_bfloat16(value: Any) -> Array:
     shape = tuple(value.shape())
     size = prod(shape) * 2
     data = ctypes.string_at(value.data_ptr(), size) if size else b""

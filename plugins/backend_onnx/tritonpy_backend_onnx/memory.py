@@ -1,4 +1,4 @@
-"""How much memory a session has. ONNX Runtime does not tell."""
+"""Memory measurement for sessions, because ONNX Runtime does not report their memory."""
 
 from __future__ import annotations
 
@@ -7,43 +7,48 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tritonpy import MemoryUsage, NobodyTells, gpu_memory
-from tritonpy_backend_onnx.providers import Device
+from tritonpy import GpuMemoryUnavailable, MemoryUsage, gpu_memory
+from tritonpy_backend_onnx.providers import ProviderDevice
 
-_one_by_one = threading.Lock()  # what a GPU gains meanwhile is the session's
+# one measurement at a time: growth of a GPU's memory is attributed to the session being opened
+_gpu_lock = threading.Lock()
 
 
-class Measured:
-    """`usage` is what a session has, once it is open."""
+class Measurement:
+    """Result of a measurement; `usage` is set when the session is open."""
 
     usage: MemoryUsage
 
 
 @contextmanager
-def measured(device: Device, weight: int, used: Callable[[int], tuple[int, int]] = gpu_memory) -> Iterator[Measured]:
-    """Measure what is opened in the block: on the host the `weight` of the model's files, on a GPU what is used of it more than before.
+def measure_memory(
+    device: ProviderDevice, model_bytes: int, used: Callable[[int], tuple[int, int]] = gpu_memory
+) -> Iterator[Measurement]:
+    """Measure the memory of the session that the `with` block opens.
 
-    Where nobody tells how much is used, or other models went meanwhile, it is the weight of the files there too.
+    On the host this is `model_bytes`, the size of the model files. On a GPU it is the growth of
+    used memory. If that is unknown or not positive, because other models were unloaded meanwhile,
+    it is `model_bytes`, too.
     """
-    found = Measured()
+    found = Measurement()
     if device.kind != "GPU":
         yield found
-        found.usage = MemoryUsage("CPU", 0, weight)
+        found.usage = MemoryUsage("CPU", 0, model_bytes)
         return
-    with _one_by_one:
-        before = _used(device.id, used)
+    with _gpu_lock:
+        before = _used_bytes(device.id, used)
         yield found
-        gained = _used(device.id, used) - before
-    found.usage = MemoryUsage("GPU", device.id, gained if gained > 0 else weight)
+        gained = _used_bytes(device.id, used) - before
+    found.usage = MemoryUsage("GPU", device.id, gained if gained > 0 else model_bytes)
 
 
-def _used(gpu: int, used: Callable[[int], tuple[int, int]]) -> int:
+def _used_bytes(gpu: int, used: Callable[[int], tuple[int, int]]) -> int:
     try:
         return used(gpu)[0]
-    except NobodyTells:
+    except GpuMemoryUnavailable:
         return 0
 
 
-def file_bytes(folder: Path) -> int:
-    """Return the size of all files in a folder and below."""
+def folder_bytes(folder: Path) -> int:
+    """Return the total size of all files in a folder and its subfolders."""
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,6 +1,7 @@
-"""Which execution providers a model gets on a device. Pure.
+"""Pure selection of the execution providers for a model on a device.
 
-Options: https://onnxruntime.ai/docs/execution-providers, pages CUDA, TensorRT and OpenVINO.
+Provider options: https://onnxruntime.ai/docs/execution-providers, pages CUDA, TensorRT and
+OpenVINO.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from tritonpy import InvalidArgument, Unavailable, install_command, parameter_bool, parameter_bytes, parameter_int
-from tritonpy_backend_onnx.tensorrt_options import tensorrt_options, wanted_precision
+from tritonpy_backend_onnx.tensorrt_options import configured_precision, tensorrt_options
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelOptimizationPolicy
@@ -19,42 +20,43 @@ TENSORRT = "TensorrtExecutionProvider"
 OPENVINO = "OpenVINOExecutionProvider"
 CPU = "CPUExecutionProvider"
 
-MEMORY_LIMIT = "memory_limit_bytes"  # the parameter that all backends have for it
+MEMORY_LIMIT = "memory_limit_bytes"  # parameter name shared by all backends
 
 Provider = tuple[str, dict[str, str]]
 
 _CUDA_BOOLS = {"do_copy_in_default_stream", "use_ep_level_unified_stream"}
 _CONV_SEARCHES = ("EXHAUSTIVE", "HEURISTIC", "DEFAULT")
 _ARENA_STRATEGIES = ("kNextPowerOfTwo", "kSameAsRequested")
-_REMEDIES = {
+_INSTALL_HINTS = {
     CUDA: (
         "{gpu_extra} and then pip install --force-reinstall --no-deps onnxruntime-gpu, which "
-        "takes the place of the CPU package's files; or put the model on the CPU with instance_group [{{ kind: KIND_CPU }}]"
+        "replaces the CPU package's files; or run the model on the CPU with instance_group [{{ kind: KIND_CPU }}]"
     ),
     TENSORRT: (
-        "install onnxruntime-gpu as the README of tritonpy-backend-onnx says, and pip install tensorrt; or remove the "
+        "install onnxruntime-gpu as described in the README of tritonpy-backend-onnx, and pip install tensorrt; or remove the "
         "accelerator 'tensorrt' from the configuration"
     ),
     OPENVINO: (
-        "install onnxruntime-openvino in place of onnxruntime, or remove the accelerator 'openvino' from the configuration"
+        "install onnxruntime-openvino instead of onnxruntime, or remove the accelerator 'openvino' from the configuration"
     ),
 }
 
 
-class Device(NamedTuple):
-    """Where a session runs: kind `GPU` or `CPU` and, for a GPU, its number."""
+class ProviderDevice(NamedTuple):
+    """Device of a session: kind `GPU` or `CPU`, and the index of the GPU."""
 
     kind: str
     id: int
 
 
-def providers_for(config: ModelConfig, parameters: Mapping[str, str], device: Device) -> list[Provider]:
-    """Return the providers in order of preference, the CPU last; raises InvalidArgument for an unknown accelerator or value.
+def select_providers(config: ModelConfig, parameters: Mapping[str, str], device: ProviderDevice) -> list[Provider]:
+    """Return the providers in order of preference, the CPU last.
 
-    Of the precisions that the model's parameter `precision` may name, all but fp32 are TensorRT's.
+    Every value of the model parameter `precision` except fp32 needs TensorRT. Raises
+    `InvalidArgument` for an unknown accelerator or an invalid value.
     """
     accelerators = config.optimization.execution_accelerators
-    precision = wanted_precision(parameters)
+    precision = configured_precision(parameters)
     chosen: list[Provider] = []
     if device.kind == "GPU":
         cuda: dict[str, str] = {}
@@ -64,36 +66,41 @@ def providers_for(config: ModelConfig, parameters: Mapping[str, str], device: De
             elif accelerator.name == "cuda":
                 cuda.update(_cuda_options(accelerator.parameters))
             else:
-                raise _unknown(accelerator)
+                raise _unknown_accelerator(accelerator)
         chosen.append((CUDA, {**cuda, "device_id": str(device.id), **_cuda_parameters(parameters)}))
     elif MEMORY_LIMIT in parameters and all(group.kind != group.KIND_GPU for group in config.instance_group):
         raise InvalidArgument(
-            f"parameter '{MEMORY_LIMIT}' bounds the memory of a GPU, and the model is on none: ONNX Runtime bounds none of the host's"
+            f"parameter '{MEMORY_LIMIT}' limits GPU memory, but the model runs on no GPU: ONNX Runtime cannot limit host memory"
         )
     if precision not in {None, "fp32"} and all(name != TENSORRT for name, _ in chosen):
         raise InvalidArgument(
-            f"precision '{precision}' needs a GPU and the accelerator 'tensorrt': everything else of ONNX Runtime computes in the "
-            "types that the model was exported with"
+            f"precision '{precision}' needs a GPU and the accelerator 'tensorrt': other providers of ONNX Runtime compute in the "
+            "data types that the model was exported with"
         )
     for accelerator in accelerators.cpu_execution_accelerator:
         if accelerator.name != "openvino":
-            raise _unknown(accelerator)
+            raise _unknown_accelerator(accelerator)
         chosen.append((OPENVINO, {"device_type": "CPU"}))
     return [*chosen, (CPU, {})]
 
 
-def shares_session(providers: Collection[Provider]) -> bool:
-    """Say whether all instances of a device may use one session.
+def can_share_session(providers: Collection[Provider]) -> bool:
+    """Return whether all instances on a device may share one session.
 
-    ONNX Runtime's sessions are safe for concurrent runs, and one session keeps one copy of the weights. TensorRT engines serialise their
-    runs and a captured CUDA graph has one set of buffers: there each instance gets its own.
+    ONNX Runtime sessions support concurrent runs, and one session keeps one copy of the weights.
+    TensorRT engines serialize their runs and a captured CUDA graph has one set of buffers, so they
+    need a session per instance.
     """
     graphs = "enable_cuda_graph"
     return not any(name == TENSORRT or parameter_bool(graphs, options.get(graphs, "0")) for name, options in providers)
 
 
-def opens_alone(providers: Collection[Provider]) -> bool:
-    """Say whether sessions are created one at a time: OpenVINO wants it, and where TensorRT caches its engines the next session finds them built."""
+def needs_open_lock(providers: Collection[Provider]) -> bool:
+    """Return whether sessions must be created one at a time.
+
+    OpenVINO requires it. With TensorRT's engine cache, it lets the next session reuse the cached
+    engine.
+    """
     return any(
         name == OPENVINO or (name == TENSORRT and options.get("trt_engine_cache_enable") == "True")
         for name, options in providers
@@ -101,16 +108,16 @@ def opens_alone(providers: Collection[Provider]) -> bool:
 
 
 def check_available(model: str, providers: Collection[Provider], available: Collection[str]) -> None:
-    """Raise Unavailable for the first provider that is not among `available`, naming what to install."""
+    """Raise `Unavailable`, with installation instructions, if a provider is not in `available`."""
     for name, _ in providers:
         if name not in available:
             raise Unavailable(
-                f"model '{model}' needs ONNX Runtime's {name}, the installed one has {', '.join(available)}: "
-                f"{_REMEDIES[name].format(gpu_extra=install_command('tritonpy-backend-onnx[gpu]'))}"
+                f"model '{model}' needs ONNX Runtime's {name}, but the installed package has {', '.join(available)}: "
+                f"{_INSTALL_HINTS[name].format(gpu_extra=install_command('tritonpy-backend-onnx[gpu]'))}"
             )
 
 
-def _unknown(accelerator: ModelOptimizationPolicy.ExecutionAccelerators.Accelerator) -> InvalidArgument:
+def _unknown_accelerator(accelerator: ModelOptimizationPolicy.ExecutionAccelerators.Accelerator) -> InvalidArgument:
     return InvalidArgument(f"unknown Execution Accelerator '{accelerator.name}' is requested")
 
 
@@ -122,7 +129,7 @@ def _cuda_options(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 def _cuda_parameters(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Options of the CUDA provider given as parameters of the model: Triton's older place for them."""
+    """Return the CUDA provider's options from model parameters, Triton's older place for them."""
     options = {key: parameters[key] for key in ("gpu_mem_limit", "do_copy_in_default_stream") if key in parameters}
     if MEMORY_LIMIT in parameters:
         options["gpu_mem_limit"] = str(parameter_bytes(MEMORY_LIMIT, parameters[MEMORY_LIMIT], least=1))

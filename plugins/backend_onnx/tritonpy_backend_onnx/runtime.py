@@ -1,4 +1,4 @@
-"""The one place that imports ONNX Runtime, which takes a tenth of a second and 50 MB: when the first model loads."""
+"""Import of ONNX Runtime, delayed until the first model loads: it takes 0.1 s and 50 MB."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Any
 from tritonpy import Internal, Unavailable
 from tritonpy_backend_onnx.options import OnnxOptions
 
-# ONNX Runtime reads this variable at import. Without it, official builds send usage events to Microsoft and keep them
-# in a database below ~/.cache. A value that the user has set stays: "0" allows telemetry.
+# ONNX Runtime reads this variable at import. Without it, official builds send usage events to
+# Microsoft and store them in a database below ~/.cache. A value set by the user stays: "0" allows
+# telemetry.
 TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 
 _lock = threading.Lock()
-_pool: tuple[int, int] | None = None  # the sizes that the process's global thread pool was created with
+_pool_sizes: tuple[int, int] | None = None  # sizes of the process's global thread pool, once it exists
 
 
-def runtime(options: OnnxOptions) -> Any:
-    """Return the module `onnxruntime`, without its telemetry, and with the global thread pool of `options` where they ask for one.
+def import_onnxruntime(options: OnnxOptions) -> Any:
+    """Return the module `onnxruntime`, with telemetry off and the global thread pool of `options`.
 
-    Raises Unavailable where ONNX Runtime is not installed, Internal where the pool exists with other sizes.
+    The thread pool is created only if `options` enable it. Raises `Unavailable` if ONNX Runtime is
+    not installed, `Internal` if the pool already exists with other sizes.
     """
     os.environ.setdefault(TELEMETRY_VARIABLE, "1")
     try:
@@ -35,17 +37,19 @@ def runtime(options: OnnxOptions) -> Any:
 
 
 def _create_pool(onnxruntime: Any, sizes: tuple[int, int]) -> None:
-    global _pool
+    global _pool_sizes
     with _lock:
-        if _pool is None:
+        if _pool_sizes is None:
             onnxruntime.set_global_thread_pool_sizes(*sizes)
-            _pool = sizes
-        elif _pool != sizes:
-            raise Internal(f"the global thread pool of ONNX Runtime has sizes {_pool}, {sizes} cannot be had: restart")
+            _pool_sizes = sizes
+        elif _pool_sizes != sizes:
+            raise Internal(
+                f"the global thread pool of ONNX Runtime has sizes {_pool_sizes}; restart the server to change them to {sizes}"
+            )
 
 
 def has_cuda() -> bool:
-    """Say whether the installed ONNX Runtime brings the CUDA provider, without importing it."""
+    """Return whether the installed ONNX Runtime has the CUDA provider, without importing it."""
     spec = importlib.util.find_spec("onnxruntime")
     folders = spec.submodule_search_locations if spec is not None else None
     return any(

@@ -1,4 +1,4 @@
-"""The session settings that a model configuration asks for. Pure: ONNX Runtime is not needed to read them."""
+"""Pure parsing of session settings from a model configuration."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from tritonpy import InvalidArgument, parameter_bool, parameter_int, parameter_t
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
-# optimization.graph.level -> attribute of onnxruntime.GraphOptimizationLevel; any other level means everything.
+# optimization.graph.level -> attribute of onnxruntime.GraphOptimizationLevel; any other level
+# enables all optimizations.
 _GRAPH_LEVELS = {-1: "ORT_ENABLE_BASIC", 1: "ORT_ENABLE_EXTENDED", 2: "ORT_DISABLE_ALL"}
-# Parameters of these beginnings are handed on to ONNX Runtime as they are; Triton knows one of each:
+# Parameters with these prefixes are passed to ONNX Runtime unchanged. Triton supports one of each:
 # session.use_device_allocator_for_initializers and memory.enable_memory_arena_shrinkage.
 _SESSION, _RUN = "session.", "memory."
 SESSION_PATHS = (
@@ -22,15 +23,15 @@ SESSION_PATHS = (
     "session.collect_node_memory_stats_to_file",
     "session.resource_cuda_partitioning_settings",
 )
-"""Those of them that are paths of the server's file system."""
-# Threads that wait by spinning take the core and the time of the server's event loop: on two cores they cost twice the CPU per
-# batch and a fifth of the throughput of a small network, and bring nothing to a large one.
+"""Session parameters whose values are paths on the server."""
+# Spinning threads take CPU time from the server's event loop. On two cores they double the CPU time
+# per batch, cost a small network a fifth of its throughput, and do not help a large one.
 _DEFAULT_ENTRIES = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"}
 
 
 @dataclass(frozen=True, slots=True)
-class SessionSettings:
-    """Settings of one model; None and 0 leave ONNX Runtime's default.
+class ModelSettings:
+    """Session settings of one model; None and 0 keep ONNX Runtime's default.
 
     `session_entries` and `run_entries` are ONNX Runtime's own configuration entries.
     """
@@ -46,15 +47,18 @@ class SessionSettings:
     op_libraries: tuple[str, ...]
 
 
-def session_settings(config: ModelConfig, parameters: Mapping[str, str]) -> SessionSettings:
-    """Read the settings; raises InvalidArgument for a value that is none."""
-    return SessionSettings(
+def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelSettings:
+    """Return the settings in `config` and `parameters`.
+
+    Raises `InvalidArgument` for invalid values.
+    """
+    return ModelSettings(
         graph_level=_GRAPH_LEVELS.get(config.optimization.graph.level, "ORT_ENABLE_ALL"),
         parallel=_execution_mode(parameters) == 1,
         intra_op_threads=_threads(parameters, "intra_op_thread_count"),
         inter_op_threads=_threads(parameters, "inter_op_thread_count"),
-        memory_arena=_switch(parameters, "enable_mem_arena"),
-        memory_pattern=_switch(parameters, "enable_mem_pattern"),
+        memory_arena=_bool_or_none(parameters, "enable_mem_arena"),
+        memory_pattern=_bool_or_none(parameters, "enable_mem_pattern"),
         session_entries={**_DEFAULT_ENTRIES, **_entries(parameters, _SESSION)},
         run_entries=_entries(parameters, _RUN),
         op_libraries=tuple(config.model_operations.op_library_filename),
@@ -74,7 +78,7 @@ def _threads(parameters: Mapping[str, str], key: str) -> int:
     return parameter_threads(key, parameters.get(key, "0"))
 
 
-def _switch(parameters: Mapping[str, str], key: str) -> bool | None:
+def _bool_or_none(parameters: Mapping[str, str], key: str) -> bool | None:
     return parameter_bool(key, parameters[key]) if key in parameters else None
 
 

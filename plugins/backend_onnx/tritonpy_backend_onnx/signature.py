@@ -1,4 +1,4 @@
-"""What an ONNX model says of its own inputs and outputs."""
+"""Signature of an ONNX model: its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tritonpy import Unsupported
 
-# ONNX Runtime's names of the element types that the protocol can carry.
+# ONNX Runtime's names of the element types that the protocol supports.
 _DATATYPES = {
     "tensor(bool)": "BOOL",
     "tensor(uint8)": "UINT8",
@@ -35,7 +35,7 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One input or output; a dimension that the model leaves open is -1, a scalar has none."""
+    """One input or output; a dynamic dimension is -1, and a scalar has no dimensions."""
 
     datatype: str
     dims: tuple[int, ...]
@@ -43,7 +43,10 @@ class TensorInfo:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Inputs and outputs by name, in the model's order; `defaults` are inputs that the model has a value for."""
+    """Inputs and outputs by name, in the model's order.
+
+    `defaults` are inputs with a default value.
+    """
 
     inputs: Mapping[str, TensorInfo]
     outputs: Mapping[str, TensorInfo]
@@ -51,29 +54,37 @@ class Signature:
 
     @property
     def can_batch(self) -> bool:
-        """True where the first dimension of every input and output is open."""
+        """Whether the first dimension of every input and output is dynamic."""
         return all(info.dims[:1] == (-1,) for info in (*self.inputs.values(), *self.outputs.values()))
 
 
-def signature_of(session: Any) -> Signature:
-    """Read the signature of an `onnxruntime.InferenceSession`; raises Unsupported for what is no tensor."""
+def read_signature(session: Any) -> Signature:
+    """Return the signature of an `InferenceSession`.
+
+    Raises `Unsupported` for values that are no tensors.
+    """
     return Signature(
-        _infos(session.get_inputs()), _infos(session.get_outputs()), _infos(session.get_overridable_initializers())
+        _read_infos(session.get_inputs()),
+        _read_infos(session.get_outputs()),
+        _read_infos(session.get_overridable_initializers()),
     )
 
 
-def _infos(nodes: Iterable[Any]) -> dict[str, TensorInfo]:
+def _read_infos(nodes: Iterable[Any]) -> dict[str, TensorInfo]:
     return {
         node.name: TensorInfo(
-            datatype_of_type(node.name, node.type),
+            protocol_datatype(node.name, node.type),
             tuple(dim if isinstance(dim, int) else -1 for dim in node.shape),
         )
         for node in nodes
     }
 
 
-def datatype_of_type(name: str, onnx_type: str) -> str:
-    """Return the protocol's name of `onnx_type`, such as `tensor(float)`; raises Unsupported where it has none."""
+def protocol_datatype(name: str, onnx_type: str) -> str:
+    """Return the protocol's datatype for an ONNX type such as `tensor(float)`.
+
+    Raises `Unsupported` if the protocol has none.
+    """
     datatype = _DATATYPES.get(onnx_type)
     if datatype is None:
         kind = onnx_type.partition("(")[0]
@@ -82,5 +93,5 @@ def datatype_of_type(name: str, onnx_type: str) -> str:
                 f"Unsupported ONNX Type '{_KINDS.get(kind, 'ONNX_TYPE_UNKNOWN')}' for I/O '{name}', "
                 "expected 'ONNX_TYPE_TENSOR'."
             )
-        raise Unsupported(f"the element type of I/O '{name}' is {onnx_type}, which the protocol cannot carry")
+        raise Unsupported(f"the element type of I/O '{name}' is {onnx_type}, which the protocol does not support")
     return datatype

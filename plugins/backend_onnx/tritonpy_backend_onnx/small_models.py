@@ -1,7 +1,7 @@
-"""Bounds the threads that ONNX Runtime keeps for small models.
+"""Limit on the threads that ONNX Runtime keeps for small models.
 
-Each session keeps a thread per core for the work inside one operator. For thousands of models that is thousands of threads, and small models rarely
-have operators that are worth being divided.
+Each session keeps one thread per core for work inside an operator. Thousands of models would keep
+thousands of threads, and operators of small models rarely benefit from parallelism.
 """
 
 from __future__ import annotations
@@ -14,49 +14,51 @@ from typing import Any
 
 log = logging.getLogger("tritonpy.backend")
 
-SMALL_BYTES = 1 << 20
-LEAST_THREADS, LEAST_SESSIONS = 256, 16
+SMALL_MODEL_BYTES = 1 << 20
+MIN_THREADS, MIN_SESSIONS = 256, 16
 
 
 class SmallModelThreads:
     """Counts the threads of the sessions of small models.
 
-    `cores` are those that this process may use: ONNX Runtime makes a thread for each of them but one, which is that of the caller.
+    `cores` is the number of cores of this process. ONNX Runtime creates one thread fewer, because
+    the calling thread computes, too.
     """
 
     def __init__(self, cores: int | None = None) -> None:
-        self._each = (cores or len(os.sched_getaffinity(0))) - 1
+        self._threads_per_session = (cores or len(os.sched_getaffinity(0))) - 1
         self._lock = threading.Lock()
         self._threads = 0
-        self._told = False
+        self._is_limit_logged = False
 
-    def take(self, most: int | None) -> bool:
-        """Return whether one more session may have threads, and count them; `most` is how many all may have (None: the default).
+    def reserve(self, most: int | None) -> bool:
+        """Reserve the threads of one more session; return False if the limit is reached.
 
-        What was taken is given back by `release`, or by the end of a session that it was `bind` to.
+        `most` is the limit for all small models, or None for the default. `release`, or the end of
+        a session passed to `bind`, frees the reservation.
         """
-        limit = max(LEAST_THREADS, LEAST_SESSIONS * self._each) if most is None else most
+        limit = max(MIN_THREADS, MIN_SESSIONS * self._threads_per_session) if most is None else most
         with self._lock:
-            if self._threads + self._each <= limit:
-                self._threads += self._each
+            if self._threads + self._threads_per_session <= limit:
+                self._threads += self._threads_per_session
                 return True
-            told, self._told = self._told, True
-        if not told:
+            is_logged, self._is_limit_logged = self._is_limit_logged, True
+        if not is_logged:
             log.info(
-                "ONNX Runtime keeps %d threads for models of less than %d MiB: further ones compute on the thread that executes them,"
-                " unless their parameter intra_op_thread_count says otherwise",
-                self._threads, SMALL_BYTES >> 20,
+                "ONNX Runtime keeps %d threads for models of less than %d MiB: further ones compute on the executing thread,"
+                " unless they set the parameter intra_op_thread_count",
+                self._threads, SMALL_MODEL_BYTES >> 20,
             )  # fmt: skip
         return False
 
     def bind(self, session: Any) -> None:
-        """Give back what was taken for `session` when that is gone."""
+        """Release the reservation when `session` is garbage-collected."""
         weakref.finalize(session, self.release).atexit = False
 
     def release(self) -> None:
-        """Give back what was taken for a session."""
+        """Release the reservation of one session."""
         with self._lock:
-            self._threads -= self._each
+            self._threads -= self._threads_per_session
 
 
 small_model_threads = SmallModelThreads()

@@ -1,6 +1,6 @@
-"""The options of ONNX Runtime's TensorRT provider that a configuration asks for. Pure.
+"""Pure conversion of accelerator parameters to options of ONNX Runtime's TensorRT provider.
 
-https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
+Option reference: https://onnxruntime.ai/docs/execution-providers/TensorRT-ExecutionProvider.html
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from tritonpy import InvalidArgument, parameter_bool, parameter_bytes, parameter_choice, parameter_int
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
-_SWITCHES = {"FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}
-# The parameters that a configuration names otherwise than ONNX Runtime does; under its own names Triton does not know them.
+_PRECISION_OPTIONS = {"FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}
+# Triton's parameter names that differ from ONNX Runtime's option names. Triton does not accept the
+# latter.
 _RENAMED = {
     "max_workspace_size_bytes": "trt_max_workspace_size",
     "int8_calibration_table_name": "trt_int8_calibration_table_name",
@@ -41,31 +42,35 @@ TENSORRT_PATHS = (
     "trt_extra_plugin_lib_paths",
     "trt_timing_cache_path",
 )
-"""Those of the texts that are paths of the server's file system."""
+"""Text parameters whose values are paths on the server."""
 
 
-def wanted_precision(parameters: Mapping[str, str]) -> str | None:
-    """Return the model's parameter `precision`, None where it has none; raises InvalidArgument for one that there is not."""
+def configured_precision(parameters: Mapping[str, str]) -> str | None:
+    """Return the model parameter `precision`, or None.
+
+    Raises `InvalidArgument` for an unknown value.
+    """
     value = parameters.get("precision")
     return None if value is None else parameter_choice("precision", value, PRECISIONS)
 
 
 def tensorrt_options(parameters: Mapping[str, str], device_id: int, precision: str | None) -> dict[str, str]:
-    """Return the provider's options for the accelerator's `parameters` and the model's `precision`.
+    """Return the provider options for the accelerator's `parameters` and the model's `precision`.
 
-    Raises InvalidArgument for an unknown parameter or value, and where the two places name different precisions.
+    Raises `InvalidArgument` for an unknown parameter or value, or if both name different
+    precisions.
     """
     options = {"device_id": str(device_id)}
     mode = parameters.get("precision_mode")
-    if mode is not None and mode not in {"FP32", *_SWITCHES}:
+    if mode is not None and mode not in {"FP32", *_PRECISION_OPTIONS}:
         raise InvalidArgument(f"unsupported precision mode '{mode}' is requested")
     if None not in {mode, precision} and str(mode).lower() != precision:
         raise InvalidArgument(
             f"the accelerator's precision_mode '{mode}' contradicts the model's precision '{precision}'"
         )
     chosen = mode or (precision or "").upper()
-    if chosen in _SWITCHES:
-        options[_SWITCHES[chosen]] = "True"
+    if chosen in _PRECISION_OPTIONS:
+        options[_PRECISION_OPTIONS[chosen]] = "True"
     for key, value in parameters.items():
         if key != "precision_mode":
             found = _value(key, value)
@@ -76,7 +81,7 @@ def tensorrt_options(parameters: Mapping[str, str], device_id: int, precision: s
 
 def _value(key: str, value: str) -> str:
     if key in _BOOLS:
-        return str(parameter_bool(key, value))  # the provider's Python options spell it True and False
+        return str(parameter_bool(key, value))  # the provider's Python options use True and False
     if key in _INTS:
         return str(parameter_int(key, value))
     if key == "max_workspace_size_bytes":

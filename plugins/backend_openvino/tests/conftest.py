@@ -1,4 +1,4 @@
-"""Tiny models, built where a test needs them."""
+"""Tiny models, built on demand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from openvino import opset13 as ops
 
 from tritonpy import ModelContext
-from tritonpy_backend_openvino.opened import OpenedModel
 from tritonpy_backend_openvino.options import OpenVinoOptions
+from tritonpy_backend_openvino.shared_model import SharedModel
 from tritonpy_backend_openvino.signature import ELEMENTS_OF_DATATYPES
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 class Models:
-    """Writes models; -1 is an open dimension, None an open number of them."""
+    """Writes models; -1 is a dynamic dimension, None a dynamic rank."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Models:
         return self.map(datatype, dims, lambda node: node, layout)
 
     def copied(self, datatype: str, dims: Sequence[int]) -> Path:
-        """OUT has the values of IN, in memory of its own."""
+        """OUT has the values of IN in separate memory."""
         return self.map(datatype, dims, lambda node: ops.reshape(node, ops.shape_of(node), special_zero=False))
 
     def add_sub(self) -> Path:
@@ -71,11 +71,11 @@ def models(tmp_path: Path) -> Models:
 
 
 @pytest.fixture
-def opened(models: Models) -> Callable[..., OpenedModel]:
-    """`opened(config, parameter=…)`: the model that `models` wrote."""
+def opened(models: Models) -> Callable[..., SharedModel]:
+    """`opened(config, parameter=…)`: the model written by `models`."""
 
-    def make(config: ModelConfig, options: OpenVinoOptions | None = None, **parameters: str) -> OpenedModel:
-        return OpenedModel(
+    def make(config: ModelConfig, options: OpenVinoOptions | None = None, **parameters: str) -> SharedModel:
+        return SharedModel(
             ModelContext(
                 name="m",
                 version=1,

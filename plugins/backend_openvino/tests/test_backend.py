@@ -118,7 +118,7 @@ def output(response, name):
     return next(tensor for tensor in response.outputs if tensor.name == name).numpy()
 
 
-def test_a_folder_with_a_model_alone_serves_it(models, load):
+def test_a_model_without_configuration_is_served(models, load):
     models.add_sub()
     with load() as harness:
         config = harness.model.config
@@ -150,8 +150,8 @@ def test_both_ends_of_an_execution_are_stamped(models, load, text):
     with load(text) as harness:
         request = harness.request({"INPUT0": array(1), "INPUT1": array(1)})
         batch = []
-        respond = harness.witness.answer
-        harness.witness.answer = lambda requests, responses: (
+        respond = harness.recorder.respond
+        harness.recorder.respond = lambda requests, responses: (
             batch.append(requests[0].batch),
             respond(requests, responses),
         )
@@ -168,7 +168,7 @@ def placed(models):
 
 
 @pytest.mark.parametrize("text", [parameters(INFERENCE_NUM_THREADS="1"), TWO], ids=["one", "two"])
-def test_a_failure_on_the_device_answers_its_batch_and_the_next_one_runs(models, load, text):
+def test_a_device_failure_fails_its_batch_and_the_next_one_runs(models, load, text):
     placed(models)
     with load(text) as harness:
         for _ in range(3):
@@ -180,7 +180,7 @@ def test_a_failure_on_the_device_answers_its_batch_and_the_next_one_runs(models,
             assert output(answer, "OUT").tolist() == [[0, 0], [1, 1], [0, 0], [0, 0]]
 
 
-def test_a_request_that_cannot_be_started_answers_its_batch(models, load, monkeypatch):
+def test_a_failed_start_fails_its_batch(models, load, monkeypatch):
     models.add_sub()
 
     def refuse(_fill, _finish):
@@ -201,7 +201,7 @@ def test_a_result_may_be_empty(models, load):
 
 
 @pytest.mark.parametrize("text", [TWO, parameters(INFERENCE_NUM_THREADS="1")], ids=["two", "one thread"])
-def test_shapes_that_the_model_cannot_compute_never_reach_the_device(models, load, text):
+def test_unsupported_shapes_do_not_reach_the_device(models, load, text):
     models.map("FP32", [-1, -1], lambda node: ops.relu(ops.reshape(node, np.array([-1, 4]), False)))
     with load("max_batch_size: 4" + text) as harness:
         for _ in range(3):
@@ -211,7 +211,7 @@ def test_shapes_that_the_model_cannot_compute_never_reach_the_device(models, loa
             assert output(answer, "OUT").tolist() == [[1, 1, 1, 1]]
 
 
-def test_an_instance_with_several_requests_answers_each_from_its_own(models, load):
+def test_each_infer_request_returns_its_own_results(models, load):
     models.add_sub()
     with load("max_batch_size: 8" + TWO) as harness:
         assert harness.model.shared.acquire(harness.model.config, "CPU", ()).requests == 2
@@ -242,7 +242,7 @@ def test_a_configuration_that_contradicts_the_model_fails_the_load(models, load)
     )
 
 
-def test_a_parameter_that_is_wrong_fails_the_load(models, load):
+def test_an_invalid_parameter_fails_the_load(models, load):
     models.add_sub()
     with pytest.raises(
         TritonError, match="expected the parameter 'NUM_STREAMS' to be either AUTO/NUMA/<int_value>, got x"
@@ -250,13 +250,13 @@ def test_a_parameter_that_is_wrong_fails_the_load(models, load):
         load(parameters(NUM_STREAMS="x")).__enter__()
 
 
-def test_the_memory_of_the_weights_is_told(models, load):
+def test_the_memory_of_the_weights_is_reported(models, load):
     models.map("FP32", [-1, 4], lambda node: ops.matmul(node, np.ones((4, 2), np.float32), False, False))
     with load() as harness:
         assert list(OpenVinoBackend.shared_memory_usage(harness.model.shared)) == [MemoryUsage("CPU", 0, 32)]
 
 
-def test_unloading_lets_go_of_what_is_compiled(models, load):
+def test_unloading_releases_compiled_models(models, load):
     models.add_sub()
     with load() as harness:
         shared = harness.model.shared

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from tritonpy import InvalidArgument, MemoryUsage
-from tritonpy_backend_openvino.devices import check_device, check_precision, device_for, weights_of
-from tritonpy_backend_openvino.settings import settings_of
+from tritonpy_backend_openvino.devices import check_device, check_precision, select_device, weight_memory
+from tritonpy_backend_openvino.settings import model_settings
 
 INTEL = ["CPU", "GPU.0", "GPU.1", "NPU"]
 
@@ -16,12 +16,12 @@ INTEL = ["CPU", "GPU.0", "GPU.1", "NPU"]
     [("CPU", "", "CPU"), ("CPU", "npu", "NPU"), ("MODEL", "", "AUTO"), ("MODEL", "GPU.1", "GPU.1")],
 )
 def test_the_configuration_chooses_the_device(kind, target, device):
-    assert device_for(kind, settings_of({"TARGET_DEVICE": target}), "m") == device
+    assert select_device(kind, model_settings({"TARGET_DEVICE": target}), "m") == device
 
 
 def test_nvidias_devices_are_refused():
     with pytest.raises(InvalidArgument, match=r"supports only Kind CPU and AUTO$"):
-        device_for("GPU", settings_of({}), "m")
+        select_device("GPU", model_settings({}), "m")
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_nvidias_devices_are_refused():
         "BATCH:GPU(16)",
     ],
 )
-def test_devices_that_are_there_may_be_named(device):
+def test_available_devices_are_accepted(device):
     check_device(device, INTEL, "m")
 
 
@@ -47,12 +47,12 @@ def test_devices_that_are_there_may_be_named(device):
     ("device", "name"),
     [("TPU", "TPU"), ("GPU.2", "GPU.2"), ("AUTO:CPU,VPU", "VPU"), ("BATCH:XPU(4)", "XPU"), ("AUTO:", "")],
 )
-def test_a_device_that_is_not_there_is_named_with_those_that_are(device, name):
+def test_an_unknown_device_is_rejected_with_the_available_ones(device, name):
     with pytest.raises(InvalidArgument) as caught:
         check_device(device, INTEL, "m")
     assert caught.value.message == (
-        f"unable to load model 'm', TARGET_DEVICE {device} names the device '{name}', and OpenVINO has here: CPU, GPU.0, GPU.1, NPU;"
-        " and over these AUTO, MULTI, HETERO, BATCH"
+        f"unable to load model 'm', TARGET_DEVICE {device} names the unknown device '{name}', available devices are: CPU, GPU.0, GPU.1, NPU;"
+        " and the virtual devices AUTO, MULTI, HETERO, BATCH"
     )
 
 
@@ -65,11 +65,11 @@ CORE = SimpleNamespace(
 )
 
 
-def test_every_device_must_have_the_precision():
+def test_every_device_must_support_the_precision():
     check_precision(compiled("CPU"), CORE, "bf16", "m")
     check_precision(compiled("(CPU)", "GPU.0"), CORE, "fp32", "m")
     with pytest.raises(
-        InvalidArgument, match=r"^unable to load model 'm', device GPU.0 cannot compute in bf16: it has fp16, fp32$"
+        InvalidArgument, match=r"^unable to load model 'm', device GPU.0 does not support bf16, only fp16, fp32$"
     ):
         check_precision(compiled("CPU", "GPU.0"), CORE, "bf16", "m")
 
@@ -84,4 +84,4 @@ def test_weights_lie_on_the_device(device, usage):
         for kind in ("Constant", "Add", "Constant")
     ]
     model = SimpleNamespace(get_ops=lambda: nodes)
-    assert weights_of(model, compiled(device)) == MemoryUsage(*usage, 16)
+    assert weight_memory(model, compiled(device)) == MemoryUsage(*usage, 16)

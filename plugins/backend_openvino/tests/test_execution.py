@@ -43,9 +43,9 @@ def run(models, opened):
     def execute(arrays, text="", **parameters):
         config = text_format.Parse('name: "m" ' + text, ModelConfig())
         compiled = opened(config, **parameters).acquire(config, "CPU", ())
-        [request] = compiled.make_requests()
+        [request] = compiled.create_requests()
         tensors = [Tensor.from_numpy(name, array) for name, array in arrays.items()]
-        running = Execution(config, compiled).begin(tensors, len(next(iter(arrays.values()))))
+        running = Execution(config, compiled).prepare(tensors, len(next(iter(arrays.values()))))
         running.fill(request)
         request.start_async()
         request.wait()
@@ -73,7 +73,7 @@ def test_every_number_is_computed(models, run, datatype, shape):
 
 @pytest.mark.parametrize(("shape", "dims"), [*OPEN, ((2, 3), [2, 3])])
 @pytest.mark.parametrize("datatype", [*NUMBERS, "BYTES"])
-def test_what_passes_through_a_model_is_left_alone(models, run, datatype, shape, dims):
+def test_an_aliased_input_is_returned_unchanged(models, run, datatype, shape, dims):
     models.same(datatype, dims)
     given = values(datatype, shape)
     out = run({"IN": given}, described(datatype, dims))["OUT"]
@@ -81,7 +81,7 @@ def test_what_passes_through_a_model_is_left_alone(models, run, datatype, shape,
     assert out.numpy().tolist() == given.tolist()
 
 
-def test_an_input_may_pass_beside_what_is_computed_of_it(models, run):
+def test_an_input_may_be_an_output_and_used_for_others(models, run):
     one, other = models.parameter("A", "FP32", [-1, 2]), models.parameter("B", "FP32", [-1, 2])
     models.save(
         [models.result("SUM", ops.add(one, other)), ops.result(other), ops.result(other), ops.result(one)], [one, other]
@@ -107,7 +107,7 @@ def test_a_scalar_of_the_model_is_one_element_for_clients(models, run, datatype)
 @pytest.mark.parametrize(
     "make", [ops.relu, lambda node: ops.relu(ops.reshape(node, ops.constant(np.array([-1])), False))]
 )
-def test_memory_that_may_not_be_written_to_is_read_in_place_and_kept(models, run, make):
+def test_read_only_memory_is_used_without_a_copy(models, run, make):
     models.map("FP32", [-1, 2], make)
     raw = np.arange(-2, 2, dtype=np.float32).tobytes()
     given = np.frombuffer(raw, np.float32).reshape(2, 2)
@@ -116,7 +116,7 @@ def test_memory_that_may_not_be_written_to_is_read_in_place_and_kept(models, run
     assert raw == np.arange(-2, 2, dtype=np.float32).tobytes()
 
 
-def test_memory_that_is_not_aligned_is_computed_from(models, run):
+def test_unaligned_memory_is_supported(models, run):
     models.map("FP32", [-1, 16], ops.relu)
     given = np.frombuffer(b"x" + np.arange(160, dtype=np.float32).tobytes(), np.float32, offset=1).reshape(10, 16)
     assert not given.flags.aligned
@@ -137,14 +137,14 @@ BATCH = "max_batch_size: 4 " + described("FP32", [2])
 
 
 @pytest.mark.parametrize("rows", [1, 3, 4])
-def test_a_smaller_batch_is_padded_where_that_is_asked_for(models, run, rows):
+def test_a_smaller_batch_is_padded_if_enabled(models, run, rows):
     models.map("FP32", [1, 2], lambda node: ops.multiply(node, ops.constant(np.float32(3))))
     given = values("FP32", (rows, 2))
     out = run({"IN": given}, BATCH, ENABLE_BATCH_PADDING="YES")["OUT"]
     assert out.numpy().tolist() == (given * 3).tolist()
 
 
-def test_a_batch_of_another_size_is_refused_in_the_words_of_triton(models, run):
+def test_a_batch_of_another_size_is_rejected_with_tritons_text(models, run):
     models.map("FP32", [-1, 2], ops.relu)
     assert run({"IN": values("FP32", (4, 2))}, BATCH, SKIP_OV_DYNAMIC_BATCHSIZE="YES")["OUT"].shape == (4, 2)
     with pytest.raises(Internal) as caught:
@@ -161,7 +161,7 @@ def test_a_model_made_for_one_row_takes_batches_of_any_size(models, run):
         assert run({"IN": values("FP32", (rows, 2))}, BATCH)["OUT"].shape == (rows, 2)
 
 
-def test_inputs_take_the_configured_shape_where_that_is_asked_for(models, run):
+def test_inputs_are_reshaped_if_enabled(models, run):
     models.map("FP32", [1, 2], lambda node: ops.reduce_sum(node, ops.constant(np.array([1])), keep_dims=True))
     config = """input { name: "IN" data_type: TYPE_FP32 dims: [-1, 5] } output { name: "OUT" data_type: TYPE_FP32 dims: [-1, 1] }"""
     with pytest.raises(
@@ -171,7 +171,7 @@ def test_inputs_take_the_configured_shape_where_that_is_asked_for(models, run):
     assert run({"IN": values("FP32", (2, 5))}, config, RESHAPE_IO_LAYERS="YES")["OUT"].numpy().tolist() == [[10], [35]]
 
 
-def test_a_request_does_not_see_what_the_one_before_left_in_the_model(models, opened):
+def test_model_state_is_reset_between_requests(models, opened):
     source = models.parameter("IN", "FP32", [1, 2])
     variable = "sum"
     old = ops.read_value(ops.constant(np.zeros((1, 2), np.float32)), variable)
@@ -182,9 +182,9 @@ def test_a_request_does_not_see_what_the_one_before_left_in_the_model(models, op
     config = text_format.Parse('name: "m" ' + described("FP32", [1, 2]), ModelConfig())
     compiled = opened(config).acquire(config, "CPU", ())
     assert compiled.stateful
-    [request] = compiled.make_requests()
+    [request] = compiled.create_requests()
     for _ in range(2):
-        running = Execution(config, compiled).begin([Tensor.from_numpy("IN", values("FP32", (1, 2)))], 1)
+        running = Execution(config, compiled).prepare([Tensor.from_numpy("IN", values("FP32", (1, 2)))], 1)
         running.fill(request)
         request.infer()
         assert running.outputs()["OUT"].numpy().tolist() == [[0, 1]]
@@ -202,11 +202,11 @@ def test_every_input_is_needed(models, run):
     models.add_sub()
     config = """max_batch_size: 2 output { name: "OUTPUT1" data_type: TYPE_INT32 dims: 16 }
         input [{ name: "INPUT0" data_type: TYPE_INT32 dims: 16 }, { name: "INPUT1" data_type: TYPE_INT32 dims: 16 }]"""
-    with pytest.raises(Internal, match=r"^the model has 2 inputs, the batch brings 1$"):
+    with pytest.raises(Internal, match=r"^the model has 2 inputs, but the batch has 1$"):
         run({"INPUT0": np.ones((1, 16), np.int32)}, config)
 
 
-def test_what_does_not_fit_the_model_is_told_with_the_text_of_openvino(models, run):
+def test_an_invalid_input_is_rejected_with_openvinos_text(models, run):
     models.copied("FP32", [-1, 2])
     with pytest.raises(
         Internal,

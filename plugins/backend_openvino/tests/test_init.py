@@ -14,7 +14,7 @@ import pytest
         "from tritonpy.cli.main import main; main(['plugins'])",
     ],
 )
-def test_the_framework_is_imported_when_a_model_needs_it_and_no_sooner(script):
+def test_openvino_is_imported_with_the_first_model(script):
     done = subprocess.run(
         [sys.executable, "-c", f"{script}\nimport sys\nassert 'openvino' not in sys.modules"],
         capture_output=True, text=True, check=False,

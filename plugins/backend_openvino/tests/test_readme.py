@@ -1,4 +1,4 @@
-"""The page of the package is true: its code runs, and the server serves what that writes."""
+"""The README is correct: its code runs, and the server serves the resulting models."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from sklearn.datasets import load_digits
 
 from tritonpy.testing import InferInput, InProcessClient, running_server
-from tritonpy_backend_openvino.files import FILENAMES
-from tritonpy_backend_openvino.settings import PRECISIONS, settings_of
+from tritonpy_backend_openvino.model_file import FILENAMES
+from tritonpy_backend_openvino.settings import PRECISIONS, model_settings
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory):
-    """The folder `models` that the code on the page writes."""
+    """The folder `models` that the code in the README writes."""
     [code] = re.findall(r"^```python\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
     folder = tmp_path_factory.mktemp("readme")
     (folder / "models" / "digits" / "1").mkdir(parents=True)
@@ -45,12 +45,12 @@ def test_the_trained_classifier_is_served(repository, more):
     assert np.mean(np.array(found) == digits.target[:400]) > 0.95
 
 
-def test_every_parameter_and_file_is_on_the_page():
+def test_the_readme_lists_every_parameter_and_file():
     names = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", README, re.MULTILINE)
-    told = {name for cell in names for name in re.findall(r"`(\w+)`", cell)}
-    assert told >= {
+    documented = {name for cell in names for name in re.findall(r"`(\w+)`", cell)}
+    assert documented >= {
         "TARGET_DEVICE", "PERFORMANCE_HINT", "NUM_STREAMS", "INFERENCE_NUM_THREADS", "COMPILATION_NUM_THREADS", "HINT_BF16",
         "CPU_EXTENSION_PATH", "RESHAPE_IO_LAYERS", "SKIP_OV_DYNAMIC_BATCHSIZE", "ENABLE_BATCH_PADDING", "precision",
     }  # fmt: skip
     assert all(f"`{name}`" in README for name in (*FILENAMES[1:], *PRECISIONS))
-    assert settings_of({"TARGET_DEVICE": "AUTO:GPU,CPU", "precision": "bf16"}).device == "AUTO:GPU,CPU"
+    assert model_settings({"TARGET_DEVICE": "AUTO:GPU,CPU", "precision": "bf16"}).device == "AUTO:GPU,CPU"

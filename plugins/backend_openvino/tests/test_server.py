@@ -1,4 +1,4 @@
-"""Models in a whole server."""
+"""Models in a complete server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WAYS = {"one": "", "two": TWO, "process": TWO + parameters(isolation="process")}
 
 @pytest.fixture
 def add(models, model_repository):
-    """`add(name, config)`: where `models` writes the files of a new model."""
+    """`add(name, config)`: creates a model and directs `models` to its folder."""
 
     def make(name, config=""):
         models.path = model_repository.add(name, config) / "1" / "model.xml"
@@ -66,7 +66,7 @@ def test_models_without_a_configuration_are_served(add, serve):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_many_requests_at_once_are_answered_each_with_its_own_and_in_order(add, serve, way):
+def test_concurrent_requests_get_their_own_responses_in_order(add, serve, way):
     doubled(add("m", 'backend: "openvino" max_batch_size: 4 dynamic_batching { preserve_ordering: true }' + WAYS[way]))
     with serve() as server:
         client, order = InProcessClient(server), []
@@ -82,7 +82,7 @@ def test_many_requests_at_once_are_answered_each_with_its_own_and_in_order(add, 
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_fails_on_the_device_fails_alone(add, serve, way):
+def test_a_device_failure_affects_only_its_request(add, serve, way):
     models = add("m", 'backend: "openvino" ' + WAYS[way])
     row = models.parameter("ROW", "INT64", [1])
     rows = [ops.constant(np.full((count, 2), value, np.float32)) for count, value in ((4, 0), (1, 1))]
@@ -133,7 +133,7 @@ def test_sequences_keep_their_state_and_their_order(add, serve, way, strategy):
     assert found == [{1.0: 101.0 if s == 1 else 100.0 + s, 2.0: 3.0 * s, 3.0: 6.0 * s}[value] for s, value in steps]
 
 
-def test_a_bad_model_harms_nobody_else(add, serve):
+def test_a_bad_model_does_not_affect_others(add, serve):
     doubled(add("good"))
     bad = add("bad")
     doubled(bad)
@@ -149,7 +149,7 @@ def test_a_bad_model_harms_nobody_else(add, serve):
 
 
 @pytest.mark.parametrize("kind", ["AUTO:CPU", "HETERO:CPU", "MULTI:CPU"])
-def test_devices_that_stand_for_others_serve(add, serve, kind):
+def test_virtual_devices_serve(add, serve, kind):
     doubled(add("m", 'backend: "openvino" max_batch_size: 4' + parameters(TARGET_DEVICE=kind)))
     with serve() as server:
         client = InProcessClient(server)
@@ -161,7 +161,7 @@ def resident():
     return psutil.Process().memory_info().rss
 
 
-def test_memory_comes_back_when_a_model_is_unloaded(add, serve):
+def test_unloading_frees_memory(add, serve):
     rng = np.random.default_rng(0)
     doubled(add("first"))
     weights = [rng.standard_normal((2048, 2048)).astype(np.float32) for _ in range(6)]  # 16 MiB each
@@ -174,16 +174,16 @@ def test_memory_comes_back_when_a_model_is_unloaded(add, serve):
     add("large").map("FP32", [-1, 2048], layers)
     weights.clear()
     gc.collect()
-    ctypes.CDLL(None).malloc_trim(0)  # what building the model left behind is not what is looked for
+    ctypes.CDLL(None).malloc_trim(0)  # exclude memory left over from building the model
     with serve(control={"mode": "explicit", "load": ["first"]}) as server:
         client = InProcessClient(server)
         client.infer("first", [numbers("IN", np.ones((1, 2)))])
         before = resident()
         server.engine.load_model("large")
         client.infer("large", [numbers("IN", np.ones((1, 2048)))])
-        [told] = server.engine.statistics("large")[0].memory_usage
-        assert (told.type, told.id) == ("CPU", 0)
-        assert told.byte_size >= 6 << 24
+        [usage] = server.engine.statistics("large")[0].memory_usage
+        assert (usage.type, usage.id) == ("CPU", 0)
+        assert usage.byte_size >= 6 << 24
         held = resident() - before
         assert held > 48 << 20
         server.engine.unload_model("large")

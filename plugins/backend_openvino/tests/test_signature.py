@@ -7,11 +7,11 @@ import pytest
 from openvino import opset13 as ops
 
 from tritonpy import DATATYPES, Unsupported
-from tritonpy_backend_openvino.signature import Signature, TensorInfo, by_every_name, plain_name, signature_of
+from tritonpy_backend_openvino.signature import Signature, TensorInfo, read_signature, shortest_name, with_aliases
 
 
 def read(path):
-    return signature_of(openvino.Core().read_model(path))
+    return read_signature(openvino.Core().read_model(path))
 
 
 @pytest.mark.parametrize("datatype", DATATYPES)
@@ -22,7 +22,7 @@ def test_every_datatype_of_the_protocol_is_known(models, datatype):
     assert signature.can_batch
 
 
-def test_dimensions_may_be_open_bounded_or_even_their_number(models):
+def test_dimensions_and_rank_may_be_dynamic(models):
     assert read(models.copied("FP32", [-1, 2])).inputs["IN"].dims == (-1, 2)
     models.map("FP32", [openvino.Dimension(1, 8), 2], ops.relu)
     assert read(models.path).inputs["IN"].dims == (-1, 2)
@@ -30,11 +30,11 @@ def test_dimensions_may_be_open_bounded_or_even_their_number(models):
     assert read(models.copied("FP32", [])).inputs["IN"].dims == ()
 
 
-def test_a_type_without_a_name_in_the_protocol_is_refused():
+def test_an_unsupported_type_is_rejected():
     node = ops.parameter(openvino.PartialShape([2]), openvino.Type.i4)
     node.output(0).set_names({"IN"})
-    with pytest.raises(Unsupported, match="the element type of I/O 'IN' is i4, which the protocol cannot carry"):
-        signature_of(openvino.Model([ops.result(node)], [node]))
+    with pytest.raises(Unsupported, match="the element type of I/O 'IN' is i4, which the protocol does not support"):
+        read_signature(openvino.Model([ops.result(node)], [node]))
 
 
 def test_tensors_without_names_are_counted(models):
@@ -48,8 +48,8 @@ def test_tensors_without_names_are_counted(models):
 @pytest.mark.parametrize(
     ("names", "name"), [(["x:0", "x"], "x"), (["long_name", "x:0"], "long_name"), (["bb", "a", "b"], "a"), ([], "")]
 )
-def test_the_name_is_the_one_that_is_written_by_hand(names, name):
-    assert plain_name(names) == name
+def test_the_shortest_name_is_used(names, name):
+    assert shortest_name(names) == name
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_name_is_the_one_that_is_written_by_hand(names, name):
         ("[N,...]", (4, 2), True), ("[N]", (1,), True), ("[C,H,W]", (-1, 2, 2), False), ("[C,N]", (3, -1), False),
     ],
 )  # fmt: skip
-def test_the_layout_says_what_the_first_dimension_is_or_else_its_length(layout, dims, batches):
+def test_the_first_dimension_is_the_batch_by_layout_or_if_dynamic(layout, dims, batches):
     assert TensorInfo(0, "FP32", dims, layout=layout).batches == batches
 
 
@@ -76,4 +76,4 @@ def test_one_tensor_without_a_batch_prevents_batching():
 
 def test_a_tensor_is_found_by_every_name():
     info = TensorInfo(0, "FP32", (), frozenset({"x", "x:0"}))
-    assert by_every_name({"x": info}) == {"x": info, "x:0": info}
+    assert with_aliases({"x": info}) == {"x": info, "x:0": info}

@@ -1,4 +1,4 @@
-"""The backend `openvino`: serves models with OpenVINO."""
+"""OpenVINO backend for tritonpy (backend name `openvino`)."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_backends() -> Mapping[str, str]:
-    """Name the backend; its module is imported when the first model needs it."""
+    """Register the backend class by name, so that its module is imported with the first model."""
     return {"openvino": "tritonpy_backend_openvino.backend:OpenVinoBackend"}

@@ -1,4 +1,4 @@
-"""The backend itself: ties a compiled model to the server's requests."""
+"""Backend class that runs batches in OpenVINO infer requests."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from tritonpy import Backend, Batch, InferResponse, InstanceContext, MemoryUsage, ModelContext, gather, scatter
-from tritonpy_backend_openvino.completion import completed, needs_completion
-from tritonpy_backend_openvino.execution import Execution, Running
-from tritonpy_backend_openvino.failures import failure_of, told_as
-from tritonpy_backend_openvino.files import FILENAMES
-from tritonpy_backend_openvino.opened import OpenedModel
+from tritonpy_backend_openvino.config_completion import complete_config, needs_completion
+from tritonpy_backend_openvino.errors import to_triton_error, translate_errors
+from tritonpy_backend_openvino.execution import Execution, RunningBatch
+from tritonpy_backend_openvino.model_file import FILENAMES
 from tritonpy_backend_openvino.options import OpenVinoOptions
-from tritonpy_backend_openvino.requests import InferRequests
+from tritonpy_backend_openvino.request_pool import InferRequestPool
 from tritonpy_backend_openvino.settings import CPU_EXTENSION
+from tritonpy_backend_openvino.shared_model import SharedModel
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 class OpenVinoBackend(Backend):
-    """Runs a model in OpenVINO, on any device that OpenVINO has.
+    """Runs a model on any OpenVINO device.
 
-    All instances share one compiled model, so that its weights are in memory once; each has infer requests of its own, as many as
-    keep its share of the device busy. The configuration's parameters are those of Triton.
+    All instances share one compiled model, so the weights are in memory once. Each instance has
+    enough infer requests of its own to keep its share of the device busy. Configuration parameters
+    are those of Triton.
     """
 
     Options: ClassVar[type[OpenVinoOptions]] = OpenVinoOptions
@@ -34,14 +35,14 @@ class OpenVinoBackend(Backend):
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
-        """Return the configuration with what the model's file says; the model read for it is kept."""
+        """Return the configuration completed from the model file; keep the model read for it."""
         if not needs_completion(model.config):
             return model.config
-        opened = model.shared = OpenedModel(model)
-        result = completed(model.config, opened.signature(), model.default_max_batch_size)
+        opened = model.shared = SharedModel(model)
+        result = complete_config(model.config, opened.signature(), model.default_max_batch_size)
         if result.max_batch_size != model.config.max_batch_size:
             model.log.info(
-                "model '%s' can batch and its configuration gives no max_batch_size: it is %d now",
+                "model '%s' supports batching and its configuration sets no max_batch_size: using %d",
                 model.name, result.max_batch_size,
             )  # fmt: skip
         return result
@@ -49,47 +50,50 @@ class OpenVinoBackend(Backend):
     @classmethod
     def load(cls, model: ModelContext) -> object:
         """Return the model that the instances share."""
-        return model.shared or OpenedModel(model)
+        return model.shared or SharedModel(model)
 
     @classmethod
     def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
-        """Return the bytes of the model's weights, once for each time that it is compiled."""
-        return shared.memory_usage() if isinstance(shared, OpenedModel) else ()
+        """Return the size of the weights, once per compiled copy of the model."""
+        return shared.memory_usage() if isinstance(shared, SharedModel) else ()
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
         compiled = model.shared.acquire(model.config, instance.kind, instance.cores)
         self._execution = Execution(model.config, compiled)
-        self._requests = InferRequests(compiled.make_requests(), instance.name)
+        self._requests = InferRequestPool(compiled.create_requests(), instance.name)
 
     def execute(self, batch: Batch) -> None:
-        """Start the batch, and return as soon as the instance can start another one; the answers come when it is done."""
+        """Start the batch and return when the instance can start another.
+
+        Responses follow on completion.
+        """
         tensors = gather(batch)
         batch.stamp()
-        running = self._execution.begin(tensors, batch.size)
-        with told_as("running async inference"):
+        running = self._execution.prepare(tensors, batch.size)
+        with translate_errors("running async inference"):
             self._requests.run(running.fill, partial(self._finish, batch, running))
 
     def close(self) -> None:
-        """Wait for what runs, and end the threads."""
+        """Wait for running requests and end the threads."""
         self._requests.close()
 
     @classmethod
     def unload(cls, shared: object) -> None:
-        """Let go of the model."""
-        if isinstance(shared, OpenedModel):
+        """Drop the references to the shared model."""
+        if isinstance(shared, SharedModel):
             shared.close()
 
     @staticmethod
-    def _finish(batch: Batch, running: Running, error: Exception | None) -> None:
+    def _finish(batch: Batch, running: RunningBatch, error: Exception | None) -> None:
         batch.stamp()
         try:
-            responses = scatter(batch, running.outputs()) if error is None else _failed(batch, error)
+            responses = scatter(batch, running.outputs()) if error is None else _failed_responses(batch, error)
         except Exception as failure:
-            responses = _failed(batch, failure)
+            responses = _failed_responses(batch, failure)
         batch.respond(responses)
 
 
-def _failed(batch: Batch, error: Exception) -> list[InferResponse]:
-    told = failure_of("running inference", error)
-    return [InferResponse.failed(request, told) for request in batch.requests]
+def _failed_responses(batch: Batch, error: Exception) -> list[InferResponse]:
+    triton_error = to_triton_error("running inference", error)
+    return [InferResponse.failed(request, triton_error) for request in batch.requests]

@@ -1,4 +1,4 @@
-"""What the backend is configured with, for all its models: `backends: {openvino: {…}}` of server.yaml."""
+"""Backend options for all models: `backends: {openvino: {…}}` in server.yaml."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from tritonpy import Options
 
 
 class OpenVinoOptions(Options, frozen=True):
-    """Options of the backend."""
+    """Options of the OpenVINO backend."""
 
     default_max_batch_size: Annotated[
         int | None,
-        msgspec.Meta(description="max_batch_size of a model that can batch and gives none (default: the server's)."),
+        msgspec.Meta(
+            description="max_batch_size of models that support batching and set none (default: the server's)."
+        ),
     ] = None
     cache_dir: Annotated[
         str,
-        msgspec.Meta(description="A folder where compiled models are kept, so that they load quickly the next time."),
+        msgspec.Meta(description="Folder for compiled models, which then load faster the next time."),
     ] = ""

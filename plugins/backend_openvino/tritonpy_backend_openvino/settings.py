@@ -1,4 +1,4 @@
-"""What the parameters of a model's configuration ask for. Pure: OpenVINO is not needed to read them."""
+"""Pure parsing of OpenVINO settings from model parameters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ Properties = Mapping[str, str | int]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ModelSettings:
     """Settings of one model.
 
-    `device` is the one that the configuration names, in capitals, empty where it names none; `properties` are OpenVINO's own, by its names;
-    `precision` is the one that the device must be able to compute in, empty where none was asked for. A model with `fixed_batch` is
-    compiled for batches of exactly `max_batch_size` rows, and `pads` fills smaller ones; with `reshapes` its inputs take the configured shapes.
+    `device` is the configured device in capitals, or empty. `properties` are OpenVINO properties by
+    name. `precision` is the precision that the device must support, or empty. A model with
+    `fixed_batch` is compiled for batches of exactly `max_batch_size` rows, and `pad_batches` pads
+    smaller ones. With `reshape_inputs`, the inputs get the configured shapes.
     """
 
     device: str
@@ -29,23 +30,27 @@ class Settings:
     properties: Properties
     precision: str
     fixed_batch: bool
-    pads: bool
-    reshapes: bool
+    pad_batches: bool
+    reshape_inputs: bool
 
 
-def settings_of(parameters: Mapping[str, str]) -> Settings:
-    """Read the settings; raises InvalidArgument, for Triton's own parameters with Triton's texts, Unsupported for a limit of memory."""
+def model_settings(parameters: Mapping[str, str]) -> ModelSettings:
+    """Return the settings in `parameters`.
+
+    Raises `InvalidArgument` for invalid values, with Triton's texts for Triton's parameters, and
+    `Unsupported` for a memory limit.
+    """
     if "memory_limit_bytes" in parameters:
-        raise Unsupported("parameter 'memory_limit_bytes' cannot be kept: OpenVINO bounds no device's memory")
-    pads = _switch(parameters, "ENABLE_BATCH_PADDING")
-    return Settings(
+        raise Unsupported("parameter 'memory_limit_bytes' is not supported: OpenVINO cannot limit device memory")
+    pad_batches = _parse_switch(parameters, "ENABLE_BATCH_PADDING")
+    return ModelSettings(
         device=parameters.get("TARGET_DEVICE", "").upper(),
         cpu_extension=parameters.get(CPU_EXTENSION, ""),
         properties=_properties(parameters),
         precision=_precision(parameters),
-        fixed_batch=_switch(parameters, "SKIP_OV_DYNAMIC_BATCHSIZE") or pads,
-        pads=pads,
-        reshapes=_switch(parameters, "RESHAPE_IO_LAYERS"),
+        fixed_batch=_parse_switch(parameters, "SKIP_OV_DYNAMIC_BATCHSIZE") or pad_batches,
+        pad_batches=pad_batches,
+        reshape_inputs=_parse_switch(parameters, "RESHAPE_IO_LAYERS"),
     )
 
 
@@ -55,7 +60,7 @@ def _properties(parameters: Mapping[str, str]) -> Properties:
         value = parameters.get(key, "").lower()
         if value:
             found[key] = _count(key, value, "a non-negative number")
-    if _hints_bf16(parameters):
+    if _has_bf16_hint(parameters):
         found["INFERENCE_PRECISION_HINT"] = PRECISIONS["bf16"]
     streams = parameters.get("NUM_STREAMS", "").lower()
     if streams in {"auto", "numa"}:
@@ -64,7 +69,7 @@ def _properties(parameters: Mapping[str, str]) -> Properties:
         found["NUM_STREAMS"] = _count("NUM_STREAMS", streams, "either AUTO/NUMA/<int_value>")
     hint = parameters.get("PERFORMANCE_HINT", "").lower()
     if hint and hint not in _HINTS:
-        raise _unexpected("PERFORMANCE_HINT", "LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT", hint)
+        raise _unexpected_value("PERFORMANCE_HINT", "LATENCY/THROUGHPUT/CUMULATIVE_THROUGHPUT", hint)
     if hint:
         found["PERFORMANCE_HINT"] = hint.upper()
     precision = _precision(parameters)
@@ -75,31 +80,31 @@ def _properties(parameters: Mapping[str, str]) -> Properties:
 
 def _count(key: str, value: str, expected: str) -> int:
     if not (value.isascii() and value.isdigit()):
-        raise _unexpected(key, expected, value)
+        raise _unexpected_value(key, expected, value)
     return parameter_threads(key, value)
 
 
-def _hints_bf16(parameters: Mapping[str, str]) -> bool:
+def _has_bf16_hint(parameters: Mapping[str, str]) -> bool:
     value = parameters.get("HINT_BF16", "").lower()
     if value not in {"", "yes"}:
-        raise _unexpected("HINT_BF16", "YES", value)
+        raise _unexpected_value("HINT_BF16", "YES", value)
     return value == "yes"
 
 
 def _precision(parameters: Mapping[str, str]) -> str:
     given = parameters.get("precision", "")
     chosen = given and parameter_choice("precision", given, PRECISIONS)
-    if chosen not in {"", "bf16"} and _hints_bf16(parameters):
+    if chosen not in {"", "bf16"} and _has_bf16_hint(parameters):
         raise InvalidArgument(f"the parameters 'HINT_BF16' and 'precision' contradict each other: YES and {chosen}")
     return chosen
 
 
-def _switch(parameters: Mapping[str, str], key: str) -> bool:
+def _parse_switch(parameters: Mapping[str, str], key: str) -> bool:
     value = parameters.get(key, "").lower()
     if value not in _SWITCHES:
-        raise _unexpected(key, "YES or NO", value)
+        raise _unexpected_value(key, "YES or NO", value)
     return _SWITCHES[value]
 
 
-def _unexpected(key: str, expected: str, value: str) -> InvalidArgument:
+def _unexpected_value(key: str, expected: str, value: str) -> InvalidArgument:
     return InvalidArgument(f"expected the parameter '{key}' to be {expected}, got {value}")

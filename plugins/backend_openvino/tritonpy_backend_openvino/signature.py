@@ -1,4 +1,4 @@
-"""What a model says of its own inputs and outputs."""
+"""Signature of an OpenVINO model: its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from tritonpy import Unsupported
 
-# OpenVINO's names of the element types that the protocol can carry.
+# OpenVINO's names of the element types that the protocol supports.
 DATATYPES_OF_ELEMENTS: Mapping[str, str] = {
     "boolean": "BOOL",
     "u8": "UINT8",
@@ -30,10 +30,11 @@ ELEMENTS_OF_DATATYPES: Mapping[str, str] = {datatype: name for name, datatype in
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One input or output, `index` counts them.
+    """One input or output; `index` is its position.
 
-    A dimension that the model leaves open is -1, a scalar has none, and `dims` is None where even their number is open.
-    `names` are all that the model knows it by. `layout` is OpenVINO's text, such as `[N,C,H,W]`, empty where the model says nothing.
+    A dynamic dimension is -1, a scalar has no dimensions, and `dims` is None if the rank is
+    dynamic. `names` are all names of the tensor in the model. `layout` is OpenVINO's layout, such
+    as `[N,C,H,W]`, or empty.
     """
 
     index: int
@@ -44,7 +45,7 @@ class TensorInfo:
 
     @property
     def batches(self) -> bool:
-        """True where the first dimension is that of the batch: by its layout, or because it is open and nothing says what it is."""
+        """Whether the first dimension is the batch: by the layout, or because it is dynamic."""
         if self.layout:
             return self.layout.startswith("[N,") or self.layout == "[N]" or self.layout.startswith("[N...")
         return self.dims is not None and self.dims[:1] == (-1,)
@@ -59,25 +60,28 @@ class Signature:
 
     @property
     def can_batch(self) -> bool:
-        """True where every input and output has a batch dimension."""
+        """Whether every input and output has a batch dimension."""
         return all(info.batches for info in (*self.inputs.values(), *self.outputs.values()))
 
 
-def by_every_name(infos: Mapping[str, TensorInfo]) -> Mapping[str, TensorInfo]:
-    """Return `infos` by the names that clients see and by all others that the model knows them by."""
+def with_aliases(infos: Mapping[str, TensorInfo]) -> Mapping[str, TensorInfo]:
+    """Return `infos` by the names that clients see and by all their other names in the model."""
     return {alias: info for info in infos.values() for alias in info.names} | dict(infos)
 
 
-def signature_of(model: Any) -> Signature:
-    """Read the signature of an `openvino.Model`, or of a compiled one; raises Unsupported for a type that the protocol cannot carry."""
-    return Signature(_infos(model.inputs, "INPUT"), _infos(model.outputs, "OUTPUT"))
+def read_signature(model: Any) -> Signature:
+    """Return the signature of an `openvino.Model` or a compiled model.
+
+    Raises `Unsupported` for a data type that the protocol does not support.
+    """
+    return Signature(_read_infos(model.inputs, "INPUT"), _read_infos(model.outputs, "OUTPUT"))
 
 
-def _infos(ports: Iterable[Any], kind: str) -> dict[str, TensorInfo]:
+def _read_infos(ports: Iterable[Any], kind: str) -> dict[str, TensorInfo]:
     found = {}
     for index, port in enumerate(ports):
         names = frozenset(alias for name in port.get_names() for alias in (name, name.removesuffix(":0")))
-        name = plain_name(names) or f"{kind}__{index}"
+        name = shortest_name(names) or f"{kind}__{index}"
         shape = port.get_partial_shape()
         dims = None if shape.rank.is_dynamic else tuple(dim.get_length() if dim.is_static else -1 for dim in shape)
         found[name] = TensorInfo(
@@ -86,19 +90,22 @@ def _infos(ports: Iterable[Any], kind: str) -> dict[str, TensorInfo]:
     return found
 
 
-def plain_name(names: Iterable[str]) -> str:
-    """Return the name that one would write by hand: the shortest, without TensorFlow's number of an output; empty where there is none."""
+def shortest_name(names: Iterable[str]) -> str:
+    """Return the shortest name, preferably without TensorFlow's output number.
+
+    Empty if there are none.
+    """
     return min(names, key=lambda name: (":" in name, len(name), name), default="")
 
 
 def _datatype(name: str, element: str) -> str:
     datatype = DATATYPES_OF_ELEMENTS.get(element)
     if datatype is None:
-        raise Unsupported(f"the element type of I/O '{name}' is {element}, which the protocol cannot carry")
+        raise Unsupported(f"the element type of I/O '{name}' is {element}, which the protocol does not support")
     return datatype
 
 
 def _layout(port: Any) -> str:
-    """Return the layout of a model's input or output; those of a compiled model have none."""
+    """Return the layout of a model's input or output; those of compiled models are empty."""
     layout = getattr(port.get_node(), "layout", None)
     return "" if layout is None or layout.empty else str(layout)

@@ -1,4 +1,4 @@
-"""A server with Python models inside a test."""
+"""Servers with Python models."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psutil
 
 from tritonpy.testing import InferInput, InProcessClient, RunningServer, running_server
 
-PATIENCE_S = 60.0
+WAIT_S = 60.0
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 IMPORTS = """\
 import os, signal, sys, threading, time
@@ -52,7 +52,7 @@ def write_model(repository: Path, name: str, methods: str = DOUBLE, config: str 
 
 @contextmanager
 def served(repository: Path, **more: Any) -> Iterator[RunningServer]:
-    """Serve a repository; every worker is gone afterwards."""
+    """Serve a repository. All workers have ended afterwards."""
     settings: Mapping[str, Any] = {
         "repositories": [{"url": str(repository)}],
         "frontends": NO_PORTS,
@@ -64,7 +64,7 @@ def served(repository: Path, **more: Any) -> Iterator[RunningServer]:
     wait_for(lambda: not workers())
 
 
-def ask(server: RunningServer, model: str, values: Any = (1, 2), name: str = "IN") -> np.ndarray[Any, Any]:
+def query(server: RunningServer, model: str, values: Any = (1, 2), name: str = "IN") -> np.ndarray[Any, Any]:
     """Send int64 values as one row and return the output OUT."""
     data = np.array([values], np.int64)
     tensor = InferInput(name, list(data.shape), "INT64").set_data_from_numpy(data)
@@ -84,13 +84,13 @@ def workers() -> list[psutil.Process]:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until it is true."""
-    deadline = time.monotonic() + PATIENCE_S
+    """Wait until the condition is true."""
+    deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline, "it did not become true"
         time.sleep(0.01)
 
 
 def descriptors() -> int:
-    """Return how many descriptors this process has open."""
+    """Return the number of open descriptors of this process."""
     return len(os.listdir("/proc/self/fd"))

@@ -1,4 +1,4 @@
-"""What workers are told."""
+"""Arguments and start messages of workers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 from tritonpy import InstanceContext, InvalidArgument, ModelContext
 from tritonpy.testing import model_config
 from tritonpy_backend_python.arguments import check_name, initialize_arguments, model_message, start_message
-from tritonpy_backend_python.code import instance_count
-from tritonpy_backend_python.limits import Limits
+from tritonpy_backend_python.limits import WorkerLimits
+from tritonpy_backend_python.model_code import instance_count
 
 INSTANCE = InstanceContext("m_0_1", "GPU", 2, 1)
 
@@ -35,7 +35,7 @@ def model(text: str = "", backend_directory: Path | None = None) -> ModelContext
     )
 
 
-def test_arguments_of_initialize_are_tritons_and_all_texts() -> None:
+def test_arguments_of_initialize_are_tritons_strings() -> None:
     arguments = initialize_arguments(model(), INSTANCE)
     assert json.loads(arguments.pop("model_config"))["output"][0]["name"] == "OUT"
     assert arguments == {
@@ -48,7 +48,7 @@ def test_arguments_of_initialize_are_tritons_and_all_texts() -> None:
     }
 
 
-def test_the_file_is_model_py_unless_the_configuration_names_another() -> None:
+def test_the_default_file_is_model_py() -> None:
     assert model_message(model())["model_file"] == "/models/m/3/model.py"
     assert model_message(model('default_model_filename: "other.py"'))["model_file"] == "/models/m/3/other.py"
 
@@ -58,13 +58,13 @@ def test_a_python_based_backend_is_named_by_its_folder() -> None:
     assert model_message(model(backend_directory=Path("/backends/x")))["backend_directory"] == "/backends/x"
 
 
-def test_a_worker_is_told_what_json_can_carry() -> None:
-    limits = Limits(execution_s=0.5, memory=1 << 20)
-    said = json.loads(
+def test_the_start_message_is_json() -> None:
+    limits = WorkerLimits(execution_s=0.5, memory=1 << 20)
+    message = json.loads(
         json.dumps(start_message(model("model_transaction_policy { decoupled: true }"), INSTANCE, limits))
     )
-    assert (said["decoupled"], said["outputs"]) == (True, ["OUT"])
-    assert (said["memory_limit"], said["execution_limit"]) == (1 << 20, True)
+    assert (message["decoupled"], message["outputs"]) == (True, ["OUT"])
+    assert (message["memory_limit"], message["execution_limit"]) == (1 << 20, True)
 
 
 def test_instances_are_counted_over_groups_and_devices() -> None:
@@ -73,7 +73,7 @@ def test_instances_are_counted_over_groups_and_devices() -> None:
 
 
 @pytest.mark.parametrize("character", ";|&$`<>()[]{}\\\"'*?~#!")
-def test_a_name_with_a_character_of_a_shell_is_refused_as_in_triton(character):
+def test_a_name_with_a_shell_metacharacter_is_rejected(character):
     with pytest.raises(InvalidArgument, match=r"^Invalid stub name: contains invalid characters$"):
         check_name(f"model{character}test")
 

@@ -1,4 +1,4 @@
-"""Python models served end to end."""
+"""Python models in a server."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 
 from tritonpy.testing import InferenceServerException, InferInput, InProcessClient
 
-from .serving import ONE_IN_ONE_OUT, ask, model_py, served, wait_for, workers, write_model
+from .serving import ONE_IN_ONE_OUT, model_py, query, served, wait_for, workers, write_model
 
 
-def test_a_model_answers_from_a_process_of_its_own(tmp_path: Path) -> None:
+def test_a_model_runs_in_its_own_process(tmp_path: Path) -> None:
     write_model(tmp_path, "double")
     with served(tmp_path) as server:
-        assert ask(server, "double", (1, 2, 3)).tolist() == [[2, 4, 6]]
+        assert query(server, "double", (1, 2, 3)).tolist() == [[2, 4, 6]]
         assert len(workers()) == 1
 
 
@@ -36,10 +36,10 @@ def test_a_model_completes_its_own_configuration(tmp_path: Path) -> None:
     with served(tmp_path) as server:
         config = server.engine.model_config("complete")
         assert (config.max_batch_size, config.HasField("dynamic_batching")) == (4, True)
-        assert ask(server, "complete", (5,)).tolist() == [[-5]]
+        assert query(server, "complete", (5,)).tolist() == [[-5]]
 
 
-def test_what_a_model_prints_while_it_is_completed_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_output_of_auto_complete_config_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     methods = """
     @staticmethod
     def auto_complete_config(config):
@@ -53,10 +53,10 @@ def test_what_a_model_prints_while_it_is_completed_is_logged(tmp_path: Path, cap
     write_model(tmp_path, "talker", methods)
     with caplog.at_level("INFO"), served(tmp_path):
         assert "completing now" in caplog.text
-        wait_for(lambda: "from below" in caplog.text)  # it comes through a pipe of its own
+        wait_for(lambda: "from below" in caplog.text)  # it arrives through a separate pipe
 
 
-def test_a_completion_that_contradicts_itself_fails_the_load_with_its_text(tmp_path: Path) -> None:
+def test_a_contradictory_completion_fails_the_load_with_its_text(tmp_path: Path) -> None:
     methods = """
     @staticmethod
     def auto_complete_config(config):
@@ -70,7 +70,7 @@ def test_a_completion_that_contradicts_itself_fails_the_load_with_its_text(tmp_p
         assert "auto_complete_config" in reason
 
 
-def test_a_completion_that_is_no_configuration_is_refused_with_every_problem(tmp_path: Path) -> None:
+def test_an_invalid_completion_is_rejected_with_every_problem(tmp_path: Path) -> None:
     methods = """
     @staticmethod
     def auto_complete_config(config):
@@ -116,11 +116,11 @@ def test_a_model_whose_import_starts_threads_is_not_forked(tmp_path: Path) -> No
     source = folder / "1" / "model.py"
     source.write_text(source.read_text() + "\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n")
     with served(tmp_path) as server:
-        assert ask(server, "threads", (0,)).size == 1
+        assert query(server, "threads", (0,)).size == 1
         assert len(workers()) == 2
 
 
-def test_instances_draw_different_random_numbers(tmp_path: Path) -> None:
+def test_instances_have_different_random_numbers(tmp_path: Path) -> None:
     methods = """
     def initialize(self, args):
         self.drawn = np.random.randint(1 << 62)
@@ -137,7 +137,7 @@ def test_instances_draw_different_random_numbers(tmp_path: Path) -> None:
         assert len({int(call.get_result().as_numpy("OUT")[0, 0]) for call in calls}) == 2
 
 
-def test_an_import_that_fails_fails_the_load_with_its_traceback(tmp_path: Path) -> None:
+def test_a_failed_import_fails_the_load_with_its_traceback(tmp_path: Path) -> None:
     folder = write_model(tmp_path, "broken")
     (folder / "1" / "model.py").write_text("def helper():\n    raise ValueError('not today')\n\nhelper()\n")
     with served(tmp_path) as server:
@@ -145,10 +145,10 @@ def test_an_import_that_fails_fails_the_load_with_its_traceback(tmp_path: Path) 
         assert "ValueError: not today\n\nAt:\n" in reason
         assert "model.py(2): helper" in reason
         with pytest.raises(InferenceServerException):
-            ask(server, "broken")
+            query(server, "broken")
 
 
-def test_an_interpreter_that_ends_while_it_imports_fails_the_load_with_its_last_words(tmp_path: Path) -> None:
+def test_an_interpreter_that_exits_during_the_import_fails_the_load_with_its_output(tmp_path: Path) -> None:
     folder = write_model(tmp_path, "leaves")
     (folder / "1" / "model.py").write_text("import os, sys\nos.write(2, b'goodbye\\n')\nos._exit(7)\n")
     with served(tmp_path) as server:
@@ -178,7 +178,7 @@ def test_a_model_py_in_a_backend_folder_serves_models_without_one(tmp_path: Path
     (folder / "1" / "by.txt").write_text("40")
     (folder / "config.pbtxt").write_text(ONE_IN_ONE_OUT.replace('"python"', '"shifter"'))
     with served(tmp_path / "models", backend_directory=str(tmp_path / "backends")) as server:
-        assert ask(server, "shifted", (2,)).tolist() == [[42]]
+        assert query(server, "shifted", (2,)).tolist() == [[42]]
 
 
 def test_instances_share_arrays_that_one_of_them_built(tmp_path: Path) -> None:
@@ -208,9 +208,7 @@ def test_instances_share_arrays_that_one_of_them_built(tmp_path: Path) -> None:
     assert (tmp_path / "built").read_text() == "built\n"
 
 
-def test_what_a_model_prints_is_logged_with_its_name_and_the_requests_id(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_output_is_logged_with_the_model_and_the_request_id(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     methods = """
     def execute(self, requests):
         print("working")

@@ -1,4 +1,4 @@
-"""What a broken model costs, and whom."""
+"""The effects of faulty models."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ import psutil
 import pytest
 
 from tritonpy import InferRequest, Tensor
-from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, RunningServer, Witness
+from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, RecordingSink, RunningServer
 
-from .serving import DOUBLE, ONE_IN_ONE_OUT, ask, descriptors, served, wait_for, workers, write_model
+from .serving import DOUBLE, ONE_IN_ONE_OUT, descriptors, query, served, wait_for, workers, write_model
 
 PARAMETER = 'parameters {{ key: "{}" value {{ string_value: "{}" }} }}\n'
-TELLS_PID = """
+REPORT_PID = """
 def execute(self, requests):
     return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.full((1, 1), os.getpid()))]) for r in requests]
 """
-# Negative input: the process does what a broken one does, otherwise it doubles.
+# A negative input breaks the process, others are doubled.
 BREAKS = """
 def execute(self, requests):
     for request in requests:
@@ -33,27 +33,27 @@ def execute(self, requests):
 
 
 def mapped() -> int:
-    """Return how many pieces of workers' shared memory this process has mapped."""
+    """Return the number of workers' shared segments that this process has mapped."""
     gc.collect()
     return Path("/proc/self/maps").read_text().count("memfd:tritonpy")
 
 
 def answered(server: RunningServer, model: str) -> bool:
     try:
-        return ask(server, model).size == 1
+        return query(server, model).size == 1
     except InferenceServerException:
         return False
 
 
 def recovered(server: RunningServer, model: str) -> bool:
     try:
-        return ask(server, model, (4,)).tolist() == [[8]]
+        return query(server, model, (4,)).tolist() == [[8]]
     except InferenceServerException:
         return False
 
 
 @pytest.mark.parametrize(
-    ("deed", "said"),
+    ("action", "text"),
     [
         ("os.kill(os.getpid(), signal.SIGKILL)", "killed by signal 9"),
         ("os.abort()", "killed by signal 6"),
@@ -61,25 +61,23 @@ def recovered(server: RunningServer, model: str) -> bool:
         ("import ctypes; ctypes.string_at(0)", "killed by signal 11"),
     ],
 )
-def test_a_crash_answers_the_workers_requests_with_the_reason_and_it_is_started_again(
-    tmp_path: Path, deed: str, said: str
-) -> None:
-    write_model(tmp_path, "breaks", BREAKS.format(deed))
-    write_model(tmp_path, "neighbour")
+def test_a_crash_fails_the_workers_requests_and_the_worker_restarts(tmp_path: Path, action: str, text: str) -> None:
+    write_model(tmp_path, "breaks", BREAKS.format(action))
+    write_model(tmp_path, "other")
     with served(tmp_path) as server:
-        with pytest.raises(InferenceServerException, match=said) as caught:
-            ask(server, "breaks", (-1,))
+        with pytest.raises(InferenceServerException, match=text) as caught:
+            query(server, "breaks", (-1,))
         assert "Stub process 'breaks_0" in str(caught.value)
-        assert ask(server, "neighbour", (3,)).tolist() == [[6]]
+        assert query(server, "other", (3,)).tolist() == [[6]]
         wait_for(lambda: recovered(server, "breaks"))
 
 
-def test_a_worker_killed_from_outside_while_many_wait_answers_each_exactly_once(tmp_path: Path) -> None:
+def test_requests_of_a_killed_worker_get_exactly_one_response_each(tmp_path: Path) -> None:
     begun, go = tmp_path / "begun", tmp_path / "go"
     waits = (
         f"open({str(begun)!r}, 'w').close()\n    while not os.path.exists({str(go)!r}): time.sleep(0.01)\n    return"
     )
-    write_model(tmp_path, "slow", TELLS_PID.replace("return", waits))
+    write_model(tmp_path, "slow", REPORT_PID.replace("return", waits))
     with served(tmp_path) as server:
         client = InProcessClient(server)
         tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.zeros((1, 1), np.int64))
@@ -95,10 +93,10 @@ def test_a_worker_killed_from_outside_while_many_wait_answers_each_exactly_once(
                 outcomes.append(str(error))
         assert len(outcomes) == 20
         assert any("killed by signal 9" in str(outcome) for outcome in outcomes)
-        assert outcomes[-1] == 1  # those that waited are served by the next process
+        assert outcomes[-1] == 1  # the next process serves waiting requests
 
 
-def test_a_request_that_ends_its_worker_costs_no_other_request_an_answer(tmp_path: Path) -> None:
+def test_a_request_that_ends_its_worker_fails_no_other_request(tmp_path: Path) -> None:
     write_model(tmp_path, "breaks", BREAKS.format("os._exit(3)"))
     with served(tmp_path) as server:
         client = InProcessClient(server)
@@ -107,7 +105,7 @@ def test_a_request_that_ends_its_worker_costs_no_other_request_an_answer(tmp_pat
             tensor = InferInput("IN", [1, 1], "INT64").set_data_from_numpy(np.full((1, 1), value, np.int64))
             return client.async_infer("breaks", [tensor])
 
-        ask(server, "breaks", (1,))
+        query(server, "breaks", (1,))
         for _ in range(3):
             calls = [(value, send(value)) for value in (1, 2, 3, -1, 4, 5, 6)]
             for value, call in calls:
@@ -118,17 +116,17 @@ def test_a_request_that_ends_its_worker_costs_no_other_request_an_answer(tmp_pat
                         call.get_result()
 
 
-def test_an_endless_loop_is_ended_by_the_limit(tmp_path: Path) -> None:
+def test_the_execution_limit_ends_an_endless_loop(tmp_path: Path) -> None:
     config = ONE_IN_ONE_OUT + PARAMETER.format("EXECUTION_LIMIT_SECONDS", "0.5")
     write_model(tmp_path, "endless", BREAKS.format("while True: pass"), config)
     with served(tmp_path) as server:
         with pytest.raises(InferenceServerException, match=r"longer than the limit of 0\.5 s"):
-            ask(server, "endless", (-1,))
+            query(server, "endless", (-1,))
         wait_for(lambda: recovered(server, "endless"))
 
 
 @pytest.mark.parametrize("first", ["pass", "await asyncio.sleep(0)"])
-def test_a_coroutine_that_never_lets_its_loop_go_on_is_ended_by_the_limit(tmp_path: Path, first: str) -> None:
+def test_the_execution_limit_ends_a_coroutine_that_blocks_its_loop(tmp_path: Path, first: str) -> None:
     methods = f"""
     async def execute(self, requests):
         import asyncio
@@ -137,53 +135,53 @@ def test_a_coroutine_that_never_lets_its_loop_go_on_is_ended_by_the_limit(tmp_pa
             {first}
             while data.min() < 0:
                 pass
-            await asyncio.sleep(1)  # longer than the limit: it stands in nobody's way
+            await asyncio.sleep(1)  # longer than the limit, but not blocking
             sender.send(pb_utils.InferenceResponse([pb_utils.Tensor("OUT", data * 2)]), flags=1)
     """
     config = ONE_IN_ONE_OUT + "model_transaction_policy { decoupled: true }"
     write_model(tmp_path, "endless", methods, config + PARAMETER.format("EXECUTION_LIMIT_SECONDS", "0.5"))
-    witness = Witness()
+    recorder = RecordingSink()
 
     def send(value: int) -> InferRequest:
         inputs = {"IN": Tensor.from_numpy("IN", np.array([[value]]))}
-        request = InferRequest("endless", inputs, witness.sink, accepts_decoupled=True)
+        request = InferRequest("endless", inputs, recorder.sink, accepts_decoupled=True)
         server.engine.infer(request)
         return request
 
     def is_doubled(request: InferRequest) -> bool:
-        (answers,) = witness.wait(request)
+        (answers,) = recorder.wait(request)
         return answers[0].error is None and answers[0].outputs[0].numpy().tolist() == [[8]]
 
     with served(tmp_path) as server:
-        wait_for(lambda: is_doubled(send(4)))  # a busy machine may take longer than the limit once
+        wait_for(lambda: is_doubled(send(4)))  # a busy machine may exceed the limit once
         looping = send(-1)
-        if first != "pass":  # it has begun: the limit is that of the next one, which cannot
+        if first != "pass":  # it has started: the limit applies to the next one, which cannot
             send(4)
-        ((answer,),) = witness.wait(looping)
+        ((answer,),) = recorder.wait(looping)
         assert "longer than the limit of 0.5 s" in str(answer.error)
         wait_for(lambda: is_doubled(send(4)))
 
 
-def test_a_model_that_allocates_without_end_meets_its_limit_and_serves_on(tmp_path: Path) -> None:
+def test_a_model_that_exceeds_its_memory_limit_keeps_running(tmp_path: Path) -> None:
     config = ONE_IN_ONE_OUT + PARAMETER.format("MEMORY_LIMIT", "512MiB")
     greedy = BREAKS.format("hoard = []\n            while True: hoard.append(bytearray(1 << 24))")
     write_model(tmp_path, "greedy", greedy, config)
     with served(tmp_path) as server:
         pid = workers()[0].pid
         with pytest.raises(InferenceServerException, match="MemoryError"):
-            ask(server, "greedy", (-1,))
-        assert ask(server, "greedy", (4,)).tolist() == [[8]]
+            query(server, "greedy", (-1,))
+        assert query(server, "greedy", (4,)).tolist() == [[8]]
         assert workers()[0].pid == pid
 
 
-def test_a_model_that_ends_in_initialize_fails_its_load_and_nothing_stays(tmp_path: Path) -> None:
+def test_a_model_that_exits_in_initialize_fails_its_load(tmp_path: Path) -> None:
     write_model(tmp_path, "leaves", "def initialize(self, args):\n    os._exit(0)\n" + DOUBLE.strip())
     with served(tmp_path) as server:
         assert "exited with status 0" in server.engine.repository_index()[0].reason
         assert workers() == []
 
 
-def test_a_model_that_cannot_start_again_refuses_with_the_reason_instead_of_hanging(tmp_path: Path) -> None:
+def test_requests_of_a_model_that_cannot_restart_get_the_reason(tmp_path: Path) -> None:
     marker = tmp_path / "started"
     methods = f"""
     def initialize(self, args):
@@ -197,44 +195,44 @@ def test_a_model_that_cannot_start_again_refuses_with_the_reason_instead_of_hang
     write_model(tmp_path / "models", "once", methods)
     with served(tmp_path / "models") as server:
         with pytest.raises(InferenceServerException, match="exited with status 1"):
-            ask(server, "once")
+            query(server, "once")
         with pytest.raises(InferenceServerException, match="only once"):
-            ask(server, "once")
+            query(server, "once")
         assert not server.engine.is_model_ready("once")
         marker.unlink()
         wait_for(lambda: server.engine.is_model_ready("once"))
 
 
-def test_one_of_two_instances_may_die_while_the_other_serves(tmp_path: Path) -> None:
-    write_model(tmp_path, "pair", TELLS_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
+def test_an_instance_keeps_running_when_another_one_dies(tmp_path: Path) -> None:
+    write_model(tmp_path, "pair", REPORT_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
     with served(tmp_path) as server:
         wait_for(lambda: len(workers()) == 3)  # the template and two instances
         before = {process.pid for process in workers()}
         victim = next(process for process in workers() if process.ppid() != os.getpid())
         victim.kill()
         lost = [None for _ in range(50) if not answered(server, "pair")]
-        assert len(lost) <= 1  # the one that was on its way when the process died
+        assert len(lost) <= 1  # the request in flight when the process died
         wait_for(lambda: len(workers()) == 3 and {process.pid for process in workers()} != before)
 
 
-def test_workers_whose_template_was_killed_serve_on(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write_model(tmp_path, "pair", TELLS_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
+def test_workers_outlive_their_template(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_model(tmp_path, "pair", REPORT_PID, ONE_IN_ONE_OUT + "instance_group { count: 2 kind: KIND_CPU }")
     with served(tmp_path) as server:
         wait_for(lambda: len(workers()) == 3)
         template = next(process for process in workers() if process.ppid() == os.getpid())
         instances = [process for process in workers() if process.pid != template.pid]
         template.kill()
-        assert ask(server, "pair").size == 1
+        assert query(server, "pair").size == 1
         instances[0].kill()
         wait_for(lambda: not psutil.pid_exists(instances[0].pid))
-        wait_for(lambda: "Stub process 'pair_0" in caplog.text)  # the server has seen it too
+        wait_for(lambda: "Stub process 'pair_0" in caplog.text)  # the server has noticed it too
         for _ in range(20):
-            assert ask(server, "pair").size == 1
+            assert query(server, "pair").size == 1
         instances[1].kill()
         wait_for(lambda: answered(server, "pair"))
 
 
-def test_loading_and_unloading_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_loading_and_unloading_releases_all_resources(tmp_path: Path) -> None:
     write_model(tmp_path, "double")
     with served(tmp_path, control={"mode": "explicit", "load": ["*"]}) as server:
         data = np.ones((1, 1 << 16), np.int64)  # large enough to travel in shared memory
@@ -269,11 +267,11 @@ def execute(self, requests):
 """
 
 
-def test_free_shared_memory_is_what_is_kept_for_outputs_and_the_same_after_a_restart(tmp_path: Path) -> None:
+def test_free_shared_memory_is_equal_after_a_restart(tmp_path: Path) -> None:
     write_model(tmp_path, "free", FREE)
     with served(tmp_path) as server:
         for _ in range(2):
-            assert ask(server, "free", (100_000,))[0, 0] == 0
-            wait_for(lambda: ask(server, "free", (1,))[0, 0] >= 100_000 * 8)
+            assert query(server, "free", (100_000,))[0, 0] == 0
+            wait_for(lambda: query(server, "free", (1,))[0, 0] >= 100_000 * 8)
             with pytest.raises(InferenceServerException, match="exited with status 3"):
-                ask(server, "free", (-1,))
+                query(server, "free", (-1,))

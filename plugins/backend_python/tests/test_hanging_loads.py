@@ -1,4 +1,4 @@
-"""Models that hang while they load: their processes are killed when the load is canceled."""
+"""Models that hang while they load. Their processes are killed when the load is cancelled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TWO = ONE_IN_ONE_OUT + "instance_group [{ count: 2 }]"
 
 
 def begin_load(server, name):
-    """Start to load in a thread; return it and the error's place."""
+    """Start a load in a thread. Return the thread and a list for its error."""
     errors = []
 
     def load():
@@ -45,7 +45,7 @@ def test_an_unload_kills_the_process_and_the_load_ends(tmp_path, methods, config
         assert InProcessClient(server).get_model_repository_index()[0]["state"] == "UNAVAILABLE"
 
 
-def test_an_update_of_the_instances_that_hangs_is_killed_too(tmp_path):
+def test_a_hanging_update_of_instances_is_killed(tmp_path):
     hangs_if_second = (
         f"def initialize(self, args):\n    time.sleep(600 if os.path.exists({str(tmp_path / 'hang')!r}) else 0)\n"
     )
@@ -61,7 +61,7 @@ def test_an_update_of_the_instances_that_hangs_is_killed_too(tmp_path):
         wait_for(lambda: not workers())
 
 
-def test_a_module_that_hangs_when_it_is_imported_is_killed_too(tmp_path):
+def test_a_hanging_import_is_killed(tmp_path):
     folder = write_model(tmp_path, "m", DOUBLE, 'backend: "python"')
     (folder / "1" / "model.py").write_text("import time\ntime.sleep(600)\n")
     with served(tmp_path, control={"mode": "explicit"}) as server:

@@ -1,4 +1,4 @@
-"""The process that has imported a model's code, seen from the server."""
+"""The server's side of the template process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def pair() -> tuple[socket.socket, socket.socket, int]:
     return ours, theirs, os.open(os.devnull, os.O_WRONLY)
 
 
-def test_it_completes_a_configuration_as_often_as_it_is_asked(template: Any) -> None:
+def test_a_template_completes_a_configuration_repeatedly(template: Any) -> None:
     methods = """
     @staticmethod
     def auto_complete_config(config):
@@ -71,15 +71,15 @@ def test_it_completes_a_configuration_as_often_as_it_is_asked(template: Any) -> 
         assert json.loads(made.auto_complete(config))["max_batch_size"] == size + 1
 
 
-def test_what_completion_raises_comes_back_with_its_place(template: Any) -> None:
+def test_exceptions_of_the_completion_have_their_location(template: Any) -> None:
     made = template("@staticmethod\ndef auto_complete_config(config):\n    return 1 / 0")
     with pytest.raises(Internal, match=r"ZeroDivisionError: division by zero\n\nAt:\n  .*model.py"):
         made.auto_complete("{}")
 
 
-def test_it_forks_workers_that_end_with_their_socket(template: Any) -> None:
+def test_forked_workers_end_with_their_socket(template: Any) -> None:
     made = template()
-    assert made.unforkable == ""
+    assert made.fork_obstacle == ""
     ours, theirs, output = pair()
     worker = made.fork(theirs, output)
     theirs.close()
@@ -101,7 +101,7 @@ def test_the_status_of_a_killed_fork_is_known(template: Any) -> None:
     os.close(output)
 
 
-def test_it_becomes_a_worker_itself(template: Any) -> None:
+def test_a_template_becomes_a_worker(template: Any) -> None:
     made = template()
     ours, theirs, output = pair()
     worker = made.become(theirs, output)
@@ -117,11 +117,11 @@ def test_it_becomes_a_worker_itself(template: Any) -> None:
     ("before", "why"),
     [("import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()", "started 1 threads")],
 )
-def test_code_that_leaves_something_running_must_not_be_forked(template: Any, before: str, why: str) -> None:
-    assert why in template(before=before).unforkable
+def test_code_that_starts_threads_must_not_be_forked(template: Any, before: str, why: str) -> None:
+    assert why in template(before=before).fork_obstacle
 
 
-def test_a_template_that_was_killed_says_so_each_time(template: Any) -> None:
+def test_a_killed_template_is_an_error_each_time(template: Any) -> None:
     made = template()
     made._process.kill()
     for _ in range(2):

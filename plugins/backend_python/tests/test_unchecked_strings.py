@@ -1,4 +1,4 @@
-"""Large BYTES inputs, which nobody looks at before the worker does."""
+"""Large BYTES inputs, which only the worker validates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def infer(server, data, count=COUNT, name="7"):
     return answers
 
 
-def test_large_strings_arrive_whole(tmp_path: Path) -> None:
+def test_large_strings_arrive_completely(tmp_path: Path) -> None:
     write_model(tmp_path, "words", LENGTHS, CONFIG)
     with served(tmp_path) as server:
         answers = infer(server, encode_strings(WORDS))
@@ -43,7 +43,7 @@ def test_large_strings_arrive_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "text"),
     [
         (encode_strings(WORDS)[:-1], "incomplete string data for inference input 'IN'"),
         (np.concatenate([encode_strings(WORDS), np.zeros(3, np.uint8)]), "incomplete string length indicator"),
@@ -51,7 +51,7 @@ def test_large_strings_arrive_whole(tmp_path: Path) -> None:
         (encode_strings(WORDS[:-1]), f"expected {COUNT} string elements for inference input 'IN' for model 'words'"),
     ],
 )
-def test_a_broken_request_is_refused_alone_and_its_neighbours_are_answered(tmp_path: Path, data, said: str) -> None:
+def test_only_the_malformed_request_of_a_batch_is_rejected(tmp_path: Path, data, text: str) -> None:
     write_model(tmp_path, "words", LENGTHS, CONFIG)
     with served(tmp_path) as server:
         good, bad, also_good = (
@@ -61,7 +61,7 @@ def test_a_broken_request_is_refused_alone_and_its_neighbours_are_answered(tmp_p
         )
         wait_for(lambda: good and bad and also_good)
         assert bad[0].error is not None
-        assert said in bad[0].error.message
+        assert text in bad[0].error.message
         assert bad[0].error.code == 3
         assert good[0].error is None
         assert also_good[0].outputs[0].data.shape == (1, COUNT)

@@ -1,4 +1,4 @@
-"""What runs in a model's interpreter: one folder that needs nothing beside the standard library and numpy, from the oldest Python on."""
+"""The worker folder: it needs only the standard library and numpy, in any supported Python."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULES = [*sorted(WORKER_FOLDER.rglob("*.py")), *sorted((WORKER_FOLDER / "trito
 
 
 def imported(path: Path) -> set[str]:
-    """Return the first names of what a module imports; a relative import has its dots and the depth at which it leaves the folder."""
+    """Return the top-level names of a module's imports, with dots for those out of the folder."""
     depth = len(path.relative_to(WORKER_FOLDER).parts) - 1
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), feature_version=OLDEST)):
@@ -31,7 +31,7 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(WORKER_FOLDER)))
-def test_each_module_is_old_python_and_imports_nothing_that_would_have_to_be_installed(path: Path) -> None:
+def test_each_module_supports_old_python_and_needs_no_packages(path: Path) -> None:
     assert imported(path) - ALLOWED == set()
 
 

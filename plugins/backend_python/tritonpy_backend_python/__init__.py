@@ -1,4 +1,4 @@
-"""The backend `python`: serves model.py files written for Triton, each instance in a process of its own; and the command that debugs one."""
+"""The backend `python`, which serves Triton's model.py files, and the command `tritonpy debug`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_backends() -> dict[str, str]:
-    """Register the backend under the name that configurations give."""
+    """Return the backend's class path by its name in configurations."""
     return {"python": "tritonpy_backend_python.backend:PythonBackend"}
 
 
 @hookimpl
 def tritonpy_commands() -> dict[str, str]:
-    """Register `tritonpy debug`."""
+    """Return the class path of the command `tritonpy debug`."""
     return {"debug": "tritonpy_backend_python.debug.command:DebugCommand"}

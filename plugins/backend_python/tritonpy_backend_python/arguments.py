@@ -1,4 +1,4 @@
-"""What a model's `initialize` is given, and what its worker is told beside."""
+"""Arguments of a model's `initialize`, and the start message of its worker."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 from tritonpy import InstanceContext, InvalidArgument, ModelContext, config_to_dict, ipc, resolve_model_file
-from tritonpy_backend_python.limits import Limits
+from tritonpy_backend_python.limits import WorkerLimits
 
 DEFAULT_FILE = "model.py"
 _INVALID_IN_NAMES = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
 
 
 def initialize_arguments(model: ModelContext, instance: InstanceContext) -> dict[str, str]:
-    """Return `args`: every value is a text, as in Triton."""
+    """Return `args` for `initialize`. As in Triton, every value is a string."""
     return {
         "model_config": json.dumps(config_to_dict(model.config)),
         "model_instance_kind": instance.kind,
@@ -26,13 +26,16 @@ def initialize_arguments(model: ModelContext, instance: InstanceContext) -> dict
 
 
 def check_name(model: str) -> None:
-    """Raise InvalidArgument, with Triton's text, for a model whose name has a character that means something to a shell."""
+    """Raise `InvalidArgument` with Triton's text if a name contains a shell metacharacter."""
     if not _INVALID_IN_NAMES.isdisjoint(model):
         raise InvalidArgument("Invalid stub name: contains invalid characters")
 
 
-def start_message(model: ModelContext, instance: InstanceContext, limits: Limits) -> dict[str, Any]:
-    """Return what the worker of `instance` is to run. The server sees to the time of an execution; the worker knows that it does."""
+def start_message(model: ModelContext, instance: InstanceContext, limits: WorkerLimits) -> dict[str, Any]:
+    """Return the start message for the worker of `instance`.
+
+    The server enforces the execution limit; the worker only needs to know that there is one.
+    """
     return {
         **model_message(model),
         "args": initialize_arguments(model, instance),
@@ -44,7 +47,7 @@ def start_message(model: ModelContext, instance: InstanceContext, limits: Limits
 
 
 def model_message(model: ModelContext) -> dict[str, Any]:
-    """Return where the model's code is: all that is known before its configuration is complete."""
+    """Return the location of the model's code, which is known before its configuration."""
     filename = model.config.default_model_filename or DEFAULT_FILE
     return {
         "version": ipc.VERSION,

@@ -1,4 +1,4 @@
-"""The backend `python`."""
+"""The class of the backend `python`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tritonpy import (
     config_to_dict,
 )
 from tritonpy_backend_python.arguments import check_name
-from tritonpy_backend_python.code import ModelCode
-from tritonpy_backend_python.environments.execution import PARAMETER as EXECUTION_ENVIRONMENT
-from tritonpy_backend_python.launching import PythonLauncher
+from tritonpy_backend_python.environments.execution_environment import PARAMETER as EXECUTION_ENVIRONMENT
+from tritonpy_backend_python.launcher import PythonLauncher
+from tritonpy_backend_python.model_code import ModelCode
 from tritonpy_backend_python.options import PythonOptions
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 class PythonBackend(Backend):
     """Runs model.py files as Triton's Python backend does.
 
-    An object of this class is an instance in the server's own process, of a model that asks for it; workers need none.
+    An object of this class is an instance in the server's process (`isolation: "thread"`). Worker
+    processes need no object.
     """
 
     Options = PythonOptions
@@ -40,10 +41,10 @@ class PythonBackend(Backend):
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
         check_name(model.name)
         if cls._is_local(model):
-            from tritonpy_backend_python.in_process.admission import check_admission
             from tritonpy_backend_python.in_process.completion import auto_complete
+            from tritonpy_backend_python.in_process.restrictions import check_supported
 
-            check_admission(model)
+            check_supported(model)
             return auto_complete(model)
         model.shared = code = ModelCode(model)
         completed = code.template().auto_complete(json.dumps(config_to_dict(model.config)))
@@ -53,18 +54,18 @@ class PythonBackend(Backend):
     def load(cls, model: ModelContext) -> object:
         check_name(model.name)
         if cls._is_local(model):
-            from tritonpy_backend_python.in_process.admission import check_admission
-            from tritonpy_backend_python.in_process.shares import LocalShares
+            from tritonpy_backend_python.in_process.restrictions import check_supported
+            from tritonpy_backend_python.in_process.shared_arrays import LocalSharedArrays
 
-            check_admission(model)
-            return LocalShares()
+            check_supported(model)
+            return LocalSharedArrays()
         code = model.shared
         return code if isinstance(code, ModelCode) else ModelCode(model)
 
     @classmethod
     def worker_launcher(cls, model: ModelContext) -> Launcher:
         code = model.shared
-        assert isinstance(code, ModelCode), "load comes before the launcher: this is a bug"  # noqa: S101
+        assert isinstance(code, ModelCode), "bug: load must be called before worker_launcher"  # noqa: S101
         return PythonLauncher(model, code)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How long a worker may execute and how much memory it may take."""
+"""Limits of a worker's execution time and memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ EXECUTION, MEMORY = "EXECUTION_LIMIT_SECONDS", "MEMORY_LIMIT"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds and bytes; 0 is no limit."""
+class WorkerLimits:
+    """Limits in seconds and bytes. 0 means no limit."""
 
     execution_s: float
     memory: int
 
 
-def limits_of(model: ModelContext, options: PythonOptions) -> Limits:
-    """Return the limits of the backend, or those of the model's parameters. Raises InvalidArgument for a text that is none."""
-    return Limits(
+def limits_of(model: ModelContext, options: PythonOptions) -> WorkerLimits:
+    """Return a model's limits: its parameters, or the backend's options.
+
+    Raises `InvalidArgument` for invalid values.
+    """
+    return WorkerLimits(
         _seconds(model, options.execution_limit_seconds),
         _bytes(model, options.memory_limit),
     )

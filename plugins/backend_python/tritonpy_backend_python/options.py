@@ -1,4 +1,4 @@
-"""What the backend is configured with, for all its models: `backends: {python: {…}}` of server.yaml, or `--backend-config=python,…`."""
+"""Options of the backend, in server.yaml (`backends: {python: {…}}`) or in `--backend-config`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import msgspec
 
 from tritonpy import ByteSize, Options
 
-_IGNORED = "Triton's: accepted and without effect, because shared memory grows as it is needed."
+_IGNORED = "A Triton option, accepted without effect: shared memory grows as needed."
 
 
 class PythonOptions(Options, frozen=True):
-    """Options of the backend `python`. A model's own parameters override the limits (see `limits.py`)."""
+    """Options of the backend `python`.
+
+    Parameters of a model override the limits (see `limits.py`).
+    """
 
     execution_limit_seconds: Annotated[
         float,
         msgspec.Meta(
             ge=0,
-            description="A worker whose execute() takes longer is killed and started again, its requests are told why (0: no limit).",
+            description="A worker whose execute() takes longer is killed and restarted; its requests get an error (0: no limit).",
         ),
     ] = 0.0
     memory_limit: Annotated[
@@ -28,7 +31,7 @@ class PythonOptions(Options, frozen=True):
     environments_dir: Annotated[
         str,
         msgspec.Meta(
-            description="Where environments of models are kept (default: tritonpy/environments in the user's cache)."
+            description="Folder of models' environments (default: tritonpy/environments in the user's cache)."
         ),
     ] = ""
     shm_default_byte_size: Annotated[int, msgspec.Meta(description=_IGNORED)] = 0
@@ -37,9 +40,9 @@ class PythonOptions(Options, frozen=True):
     shm_message_queue_size: Annotated[int, msgspec.Meta(description=_IGNORED)] = 0
     stub_timeout_seconds: Annotated[
         int,
-        msgspec.Meta(description="Triton's: accepted and without effect, a worker may take its time to initialize."),
+        msgspec.Meta(description="A Triton option, accepted without effect: initialization has no time limit."),
     ] = 0
     thread_pool_size: Annotated[
         int,
-        msgspec.Meta(description="Triton's: accepted and without effect, calls between models need no thread here."),
+        msgspec.Meta(description="A Triton option, accepted without effect: calls between models need no thread."),
     ] = 0

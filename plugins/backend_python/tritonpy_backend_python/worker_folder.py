@@ -1,4 +1,4 @@
-"""The one folder that runs in a model's interpreter."""
+"""The folder that runs in a model's interpreter."""
 
 from __future__ import annotations
 

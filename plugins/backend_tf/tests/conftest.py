@@ -1,4 +1,4 @@
-"""Small TensorFlow models, built where a test needs them."""
+"""Small TensorFlow models, built on demand."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 
 from tritonpy.testing import BackendHarness, model_config
 from tritonpy_backend_tf.backend import TensorFlowBackend
-from tritonpy_backend_tf.runtime import tensorflow
+from tritonpy_backend_tf.runtime import import_tensorflow
 
 Specs = Mapping[str, tuple[str, Sequence[int | None] | None]]  # name -> TensorFlow's type, shape
 HIDDEN = 256
 
 
 class Models:
-    """Writes models to version 1 of a model's folder, under the default file names."""
+    """Writes models into version 1 of a model folder, with the default file names."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -27,12 +27,12 @@ class Models:
 
     @property
     def tf(self) -> Any:
-        return tensorflow()
+        return import_tensorflow()
 
     def saved_model(
         self, function: Callable[..., Mapping[str, Any]], inputs: Specs, variables: Any = None, **more: Any
     ) -> Path:
-        """`more` are further signatures, as pairs of function and inputs."""
+        """`more` contains additional signatures as pairs of function and inputs."""
         module = self.tf.Module()
         module.variables_of_function = variables
         path = self.version / "model.savedmodel"
@@ -47,7 +47,7 @@ class Models:
         return self.tf.function(function).get_concrete_function(**specs)
 
     def graph_def(self, build: Callable[[Any], None]) -> Path:
-        """`build` gets `tf.compat.v1` and adds operations to the current graph."""
+        """`build` receives `tf.compat.v1` and adds operations to the current graph."""
         with self.tf.Graph().as_default() as graph:
             build(self.tf.compat.v1)
         path = self.version / "model.graphdef"
@@ -73,7 +73,7 @@ class Models:
         return self.graph_def(build)
 
     def network(self, hidden: int = HIDDEN, layers: int = 4) -> Path:
-        """Some layers with weights in variables: enough for XLA and for rewriters to work on."""
+        """Some layers with weights in variables, sufficient for XLA and graph rewriters."""
         tf = self.tf
         random = np.random.default_rng(3)
         first = tf.Variable(random.standard_normal((64, hidden), np.float32) / 8, name="first")
@@ -100,7 +100,7 @@ class Models:
 
 @pytest.fixture(autouse=True)
 def _warnings_of_frameworks() -> None:
-    """What Keras and TensorFlow do in old-fashioned ways is their own business."""
+    """Ignore deprecation warnings of Keras and TensorFlow."""
     warnings.filterwarnings("ignore", module="keras|tensorflow|numpy")
 
 
@@ -111,7 +111,10 @@ def models(tmp_path: Path) -> Models:
 
 @pytest.fixture
 def load(models: Models) -> Callable[..., BackendHarness]:
-    """Returns the harness of the model in the test's folder; `text` is more of its configuration, parameters are keywords in capitals."""
+    """Return the harness of the model in the test's folder.
+
+    `text` is additional configuration; keywords in capitals are parameters.
+    """
 
     def make(text: str = "", options: Mapping[str, Any] | None = None, **parameters: str) -> BackendHarness:
         for key, value in parameters.items():

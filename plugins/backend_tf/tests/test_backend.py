@@ -107,7 +107,7 @@ ADD_SUB = [("INPUT0", "INT32", [16]), ("INPUT1", "INT32", [16]), ("OUTPUT0", "IN
 
 
 @pytest.mark.parametrize("build", ["add_sub", "add_sub_graph"])
-def test_a_folder_with_a_model_alone_serves_it(models, load, build):
+def test_a_model_without_configuration_is_served(models, load, build):
     getattr(models, build)()
     with load() as harness:
         config = harness.model.config
@@ -233,7 +233,7 @@ def test_both_ends_of_an_execution_are_stamped(models, load):
     assert request.batch.start_ns < request.batch.input_end_ns < request.batch.infer_end_ns
 
 
-def test_an_error_of_tensorflow_answers_the_batch_in_its_words(models, load):
+def test_a_tensorflow_error_fails_the_batch_with_its_text(models, load):
     models.network()
     with load() as harness:
         [[answer]] = harness.execute(harness.request({"image": np.ones((1, 3), np.float32)}))
@@ -281,7 +281,7 @@ def test_a_configuration_that_contradicts_the_model_fails_the_load(models, load)
     )
 
 
-def test_dimensions_with_the_first_one_say_that_batching_is_not_meant(models, load):
+def test_dimensions_that_include_the_batch_disable_batching(models, load):
     models.identity("float32", (None, 2))
     text = """
         input { name: "IN" data_type: TYPE_FP32 dims: [-1, 2] } output { name: "OUT" data_type: TYPE_FP32 dims: [-1, 2] }"""
@@ -294,13 +294,13 @@ def test_instances_run_at_the_same_time_in_one_session(models, load):
     models.add_sub()
     with load("max_batch_size: 8") as harness:
         second = TensorFlowBackend(harness.model, InstanceContext("m_1", "CPU", 0, 1))
-        assert second._share is harness.instance._share
+        assert second._session is harness.instance._session
         with ThreadPoolExecutor(1) as pool:
-            beside = [
+            other = [
                 pool.submit(harness.execute, harness.request({"INPUT0": array(n), "INPUT1": array(1)}))
                 for n in range(50)
             ]
-            for future, number in zip(beside, range(50), strict=True):
+            for future, number in zip(other, range(50), strict=True):
                 [[answer]] = future.result()
                 assert output(answer, "OUTPUT0").tolist() == array(number + 1).tolist()
         second.close()
@@ -309,7 +309,7 @@ def test_instances_run_at_the_same_time_in_one_session(models, load):
         assert answer.error is None, "the other instance needs the session still"
 
 
-def test_the_memory_of_the_weights_is_told_while_there_are_any(models, load):
+def test_the_memory_of_the_weights_is_reported_while_loaded(models, load):
     models.network()
     with load() as harness:
         shared = harness.model.shared

@@ -1,4 +1,4 @@
-"""A model that cannot be served fails its load with a clear text, and touches nothing else."""
+"""Invalid models fail to load with a clear error and do not affect other models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def truncated_weights(models):
     path.write_bytes(path.read_bytes()[:1000])
 
 
-def with_an_operation_that_nobody_has(models):
+def with_an_unknown_operation(models):
     path = models.add_sub_graph()
     graph = models.tf.compat.v1.GraphDef.FromString(path.read_bytes())
     next(node for node in graph.node if node.name == "OUTPUT0").op = "NobodysAdd"
@@ -45,7 +45,7 @@ def no_archive(models):
 
 
 BAD = {
-    "truncated": (truncated, "", "saved_model.pb cannot be read as a SavedModel, it is damaged"),
+    "truncated": (truncated, "", "saved_model.pb is not a valid SavedModel"),
     "no_weights": (without_weights, "", "not a valid checkpoint"),
     "half_weights": (truncated_weights, "", "/1: Graph execution error:\n\nRead less bytes than requested"),
     "wrong_type": (
@@ -56,9 +56,9 @@ BAD = {
         lambda models: models.identity("float32", (2,)), 'parameters { key: "TF_SIGNATURE_DEF" value { string_value: "x" } }',
         "expected 'x' signature, there is: 'serving_default'",
     ),
-    "unknown_op": (with_an_operation_that_nobody_has, "", "NobodysAdd"),
-    "lambda": (with_code, "", "carries code of its own (a Lambda layer)"),
-    "no_archive": (no_archive, "", "model.keras is damaged, was cut off or is no file of Keras 3"),
+    "unknown_op": (with_an_unknown_operation, "", "NobodysAdd"),
+    "lambda": (with_code, "", "contains code (a Lambda layer)"),
+    "no_archive": (no_archive, "", "model.keras is damaged, truncated or not a Keras 3 file"),
     "unknown_precision": (
         lambda models: models.identity("float32", (2,)), 'parameters { key: "precision" value { string_value: "int4" } }',
         "parameter 'precision' is 'int4', it must be one of fp32, bf16, fp16",
@@ -83,7 +83,7 @@ def server(models, model_repository):
         yield server
 
 
-def test_each_one_says_what_is_wrong_and_the_good_one_goes_on(server):
+def test_bad_models_report_their_error_and_a_good_one_serves(server):
     array = np.ones((1, 16), np.int32)
     inputs = [InferInput(name, [1, 16], "INT32").set_data_from_numpy(array) for name in ("INPUT0", "INPUT1")]
     for name, (_, _, expected) in BAD.items():

@@ -1,4 +1,7 @@
-"""A model in a process of its own answers and fails as in the server's threads, and TensorFlow is imported where a model is served."""
+"""Models in their own processes respond and fail as in threads.
+
+TensorFlow is imported only where a model is served.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import subprocess
 import sys
 
 ISOLATED = 'parameters { key: "isolation" value { string_value: "process" } }'
-# Runs in an interpreter of its own, where nothing has imported TensorFlow before.
+# Runs in a new interpreter that has not imported TensorFlow.
 SERVER = """
 import sys
 import numpy as np
@@ -42,7 +45,7 @@ assert len(here[0]) == 2 and "unexpected shape" in here[1], here
 """
 
 
-def test_tensorflow_is_imported_in_the_process_that_serves_and_nowhere_else(models, model_repository):
+def test_tensorflow_is_imported_only_in_the_serving_process(models, model_repository):
     for name, text in (("apart", ISOLATED), ("here", "")):
         models.version = model_repository.add(name, f'backend: "tensorflow" max_batch_size: 4 {text}') / "1"
         models.network()

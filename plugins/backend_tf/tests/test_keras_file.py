@@ -19,7 +19,7 @@ def with_code(models):
     return models.keras(keras.layers.Lambda(lambda x: x * 2, output_shape=(64,)))
 
 
-def test_the_signature_is_that_of_the_export_which_goes_when_the_file_is_closed(models):
+def test_the_signature_is_that_of_the_export_which_close_removes(models):
     file = opened(models.keras())
     assert {name: info.dims for name, info in file.signature.inputs.items()} == {"image": (-1, 64)}
     assert {name: info.dims for name, info in file.signature.outputs.items()} == {"output_0": (-1, 10)}
@@ -29,22 +29,22 @@ def test_the_signature_is_that_of_the_export_which_goes_when_the_file_is_closed(
     assert not folder.exists()
 
 
-def test_nothing_is_left_of_a_file_that_was_never_read(models):
+def test_closing_an_unread_file_leaves_nothing(models):
     opened(models.keras()).close()
 
 
-def test_a_file_that_carries_code_is_refused_and_told_how_it_is_allowed(with_code):
+def test_a_file_with_code_is_rejected_with_the_parameter_that_allows_it(with_code):
     file = opened(with_code)
     with pytest.raises(Internal) as caught:
         _ = file.signature
     assert file._folder is None
     assert caught.value.message == (
-        "unable to load model 'm': model.keras carries code of its own (a Lambda layer), which would run in the server. If you trust the"
-        " file, give the model the parameter KERAS_SAFE_MODE with the value false"
+        "unable to load model 'm': model.keras contains code (a Lambda layer) that would run in the server. If you trust the"
+        " file, set the model's parameter KERAS_SAFE_MODE to false"
     )
 
 
-def test_a_file_that_carries_code_is_read_where_that_is_allowed(with_code):
+def test_a_file_with_code_is_loaded_if_allowed(with_code):
     file = opened(with_code, safe_mode=False)
     assert list(file.signature.inputs) == ["image"]
     file.close()
@@ -69,7 +69,7 @@ def test_a_damaged_file_is_named(models, damage):
     path.write_bytes(damage(path.read_bytes()))
     file = opened(path)
     with pytest.raises(
-        Internal, match=r"unable to load model 'm': model\.keras is damaged, was cut off or is no file of Keras 3$"
+        Internal, match=r"unable to load model 'm': model\.keras is damaged, truncated or not a Keras 3 file$"
     ):
         _ = file.signature
     file.close()

@@ -18,7 +18,7 @@ def test_options_have_the_names_of_triton():
     )
 
 
-def test_files_with_code_are_refused_unless_told_otherwise():
+def test_files_with_code_are_rejected_by_default():
     assert TensorFlowOptions().keras_safe_mode
 
 

@@ -34,7 +34,7 @@ def test_a_precision_is_a_rewriter_of_graphs(precision, kind, expected):
     assert rewriter(precision, kind) == expected
 
 
-def test_an_unknown_precision_is_refused_with_those_that_there_are():
+def test_an_unknown_precision_is_rejected_with_the_known_ones():
     with pytest.raises(InvalidArgument, match="parameter 'precision' is 'int8', it must be one of fp32, bf16, fp16"):
         rewriter("int8")
 
@@ -46,13 +46,13 @@ def test_an_unknown_precision_is_refused_with_those_that_there_are():
             "bf16",
             "CPU",
             {"avx2"},
-            "precision bf16 cannot be had on this processor: it needs one of avx512f, avx_ne_convert",
+            "precision bf16 is not supported on this processor: it needs one of avx512f, avx_ne_convert",
         ),
-        ("fp16", "CPU", {"avx512f"}, "precision fp16 cannot be had on this processor: it needs one of avx512_fp16"),
-        ("bf16", "GPU", EVERYTHING, "precision bf16 cannot be had on this GPU, where TensorFlow has fp16"),
+        ("fp16", "CPU", {"avx512f"}, "precision fp16 is not supported on this processor: it needs one of avx512_fp16"),
+        ("bf16", "GPU", EVERYTHING, "precision bf16 is not supported on this GPU, TensorFlow supports fp16 there"),
     ],
 )
-def test_what_a_device_cannot_do_is_refused(precision, kind, flags, text):
+def test_an_unsupported_precision_is_rejected(precision, kind, flags, text):
     with pytest.raises(Unsupported, match=text):
         rewriter(precision, kind, flags)
 
@@ -69,18 +69,18 @@ def test_tritons_accelerator_means_half_precision_on_a_gpu_and_nothing_on_the_cp
     ("text", "message"),
     [
         (accelerator("warp"), "unknown Execution Accelerator 'warp' is requested"),
-        (accelerator("tensorrt"), "asks for TensorRT, which TensorFlow can use no longer since 2.18"),
+        (accelerator("tensorrt"), "uses TensorRT, which TensorFlow does not support since 2.18"),
         (
             accelerator("x").replace("gpu_", "cpu_"),
             "CPU Execution Accelerator is not supported in TensorFlow backend",
         ),
     ],
 )
-def test_accelerators_that_there_are_not_are_refused(text, message):
+def test_unknown_accelerators_are_rejected(text, message):
     with pytest.raises(InvalidArgument, match=message):
         rewriter(text=text)
 
 
-def test_the_processor_says_what_it_can_do():
+def test_cpu_flags_are_read_from_proc_cpuinfo():
     assert cpu_flags() is cpu_flags()
     assert all(" " not in flag for flag in cpu_flags())

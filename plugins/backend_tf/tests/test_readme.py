@@ -1,4 +1,4 @@
-"""The page of the package is true: its code runs, its command serves what that writes."""
+"""The README is correct: its code runs, and its command serves the resulting models."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def blocks(language):
 
 @pytest.fixture
 def port():
-    """A port that nobody listens on."""
+    """An unused port."""
     return free_port()
 
 
 @pytest.fixture
 def serve(tmp_path, port):
-    """`serve(command)`: the server of a command of the page, over HTTP on the test's port, once it is ready."""
+    """`serve(command)`: the ready server of a README command, with HTTP on the test's port."""
     started = []
 
     def start(command):
@@ -62,7 +62,7 @@ def _is_ready(client):
 
 
 def run(code, folder):
-    """Run a program of the page in a process of its own and return what it prints."""
+    """Run a program of the README in a new process and return its output."""
     environment = {**os.environ, "KERAS_BACKEND": "tensorflow"}
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, env=environment
@@ -72,17 +72,17 @@ def run(code, folder):
 
 
 def test_a_model_goes_from_training_to_serving(tmp_path, serve, port):
-    training, asking = blocks("python")
+    training, client_code = blocks("python")
     [command] = blocks("sh")
     run(training, tmp_path)
     serve(command)
-    shown = run(asking.replace("localhost:8000", f"127.0.0.1:{port}"), tmp_path)
-    inside, outside = (float(number) for number in re.findall(r"\d\.\d*(?:e-?\d+)?", shown))
+    printed = run(client_code.replace("localhost:8000", f"127.0.0.1:{port}"), tmp_path)
+    inside, outside = (float(number) for number in re.findall(r"\d\.\d*(?:e-?\d+)?", printed))
     assert inside > 0.8
     assert outside < 0.2
 
 
-def test_every_parameter_option_and_precision_is_on_the_page():
+def test_the_readme_lists_every_parameter_option_and_precision():
     source = (PACKAGE / "tritonpy_backend_tf" / "settings.py").read_text(encoding="utf-8")
     names = {*re.findall(r'"([A-Z][A-Z_]{5,})"', source), "precision", "memory_limit_bytes"} - {"DEFAULT"}
     assert len(names) >= 9

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tritonpy_backend_tf.runtime import has_cuda, tensorflow
+from tritonpy_backend_tf.runtime import has_cuda, import_tensorflow
 
 OWN = ("TF_CPP_MIN_LOG_LEVEL", "TF_XLA_FLAGS", "TF_OVERRIDE_GLOBAL_THREADPOOL", "KERAS_BACKEND")
 
@@ -18,28 +18,26 @@ def python(code, **environment):
     )
 
 
-def test_tensorflow_is_imported_without_a_word_and_its_log_is_the_servers():
+def test_tensorflow_is_imported_silently_and_logs_to_the_servers_log():
     code = """
 import logging
-from tritonpy_backend_tf.runtime import tensorflow
+from tritonpy_backend_tf.runtime import import_tensorflow
 seen = []
 class Seen(logging.Handler):
     def emit(self, record): seen.append((record.levelname, record.getMessage()))
 logging.getLogger("tritonpy").addHandler(Seen())
-logger = tensorflow().get_logger()
+logger = import_tensorflow().get_logger()
 logger.warning("how programs are written")
 logger.error("something %s", "broke")
 assert seen == [("ERROR", "something broke")], seen
-assert tensorflow() is tensorflow()
+assert import_tensorflow() is import_tensorflow()
 """
     done = python(code)
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_who_asks_for_the_messages_of_tensorflow_gets_them():
-    code = (
-        "from tritonpy_backend_tf.runtime import tensorflow; import os; tensorflow(); print(os.environ['TF_XLA_FLAGS'])"
-    )
+def test_tensorflows_messages_can_be_enabled():
+    code = "from tritonpy_backend_tf.runtime import import_tensorflow; import os; import_tensorflow(); print(os.environ['TF_XLA_FLAGS'])"
     done = python(code, TF_CPP_MIN_LOG_LEVEL="0", TF_ENABLE_ONEDNN_OPTS="1", TF_XLA_FLAGS="--tf_xla_min_cluster_size=2")
     assert "port.cc" in done.stderr
     assert done.stdout.strip() == "--tf_xla_min_cluster_size=2 --tf_xla_cpu_global_jit"
@@ -55,15 +53,15 @@ class Nothing:
         if name == "tensorflow": raise ModuleNotFoundError("No module named 'tensorflow'")
 sys.meta_path.insert(0, Nothing())
 from tritonpy import Unavailable
-from tritonpy_backend_tf.runtime import tensorflow
-try: tensorflow()
+from tritonpy_backend_tf.runtime import import_tensorflow
+try: import_tensorflow()
 except Unavailable as error: print(error)
 """
     assert python(code).stdout.strip() == (
-        "TensorFlow cannot be imported (No module named 'tensorflow'): pip install tensorflow, or tensorflow-cpu where there is no GPU"
+        "TensorFlow cannot be imported (No module named 'tensorflow'): pip install tensorflow, or tensorflow-cpu on machines without a GPU"
     )
 
 
-@pytest.mark.parametrize("asked", range(2))
-def test_whether_tensorflow_can_use_gpus_is_what_it_says_itself(asked):
-    assert has_cuda() is tensorflow().test.is_built_with_cuda()
+@pytest.mark.parametrize("attempt", range(2))
+def test_has_cuda_agrees_with_tensorflow(attempt):
+    assert has_cuda() is import_tensorflow().test.is_built_with_cuda()

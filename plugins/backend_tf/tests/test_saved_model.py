@@ -8,7 +8,7 @@ import pytest
 from tritonpy_backend_tf.saved_model import SavedModel
 
 
-def test_a_signature_that_was_not_asked_for_is_told(models, caplog):
+def test_using_a_nondefault_signature_is_logged(models, caplog):
     module = models.tf.Module()
     signature = models.concrete(lambda x: {"y": x + 1}, {"x": ("float32", (None,))})
     folder = models.version / "model.savedmodel"

@@ -14,10 +14,10 @@ from tritonpy_backend_tf.frozen_graph import FrozenGraph
 from tritonpy_backend_tf.options import TensorFlowOptions
 from tritonpy_backend_tf.precision import cpu_flags, precision_rewriter
 from tritonpy_backend_tf.saved_model import SavedModel
-from tritonpy_backend_tf.session import Device, OpenSession, open_session, session_config
+from tritonpy_backend_tf.session import OpenSession, SessionDevice, open_session, session_config
 from tritonpy_backend_tf.settings import model_settings
 
-CPU = Device("CPU")
+CPU = SessionDevice("CPU")
 ROWS = np.random.default_rng(5).random((8, 64), np.float32)
 
 
@@ -30,7 +30,7 @@ def threads():
 
 
 class Network:
-    """The network of the fixture in sessions that are closed at the end of the test."""
+    """The network of the fixture, in sessions that are closed at the end of the test."""
 
     def __init__(self, models: Any) -> None:
         self.tf = models.tf
@@ -47,17 +47,17 @@ class Network:
         return self.opened[-1]
 
     def scores(self, opened):
-        [scores] = opened.prepare([self.feed], [self.fetch])(ROWS)
+        [scores] = opened.make_callable([self.feed], [self.fetch])(ROWS)
         return scores
 
     def operations(self, opened):
-        """The kinds of operations that really run."""
+        """The types of the executed operations."""
         tf1 = self.tf.compat.v1
-        told = tf1.RunMetadata()
+        types = tf1.RunMetadata()
         opened.session.run(
-            self.fetch, {self.feed: ROWS}, tf1.RunOptions(output_partition_graphs=True), run_metadata=told
+            self.fetch, {self.feed: ROWS}, tf1.RunOptions(output_partition_graphs=True), run_metadata=types
         )
-        return {node.op for graph in told.partition_graphs for node in graph.node}
+        return {node.op for graph in types.partition_graphs for node in graph.node}
 
 
 @pytest.fixture
@@ -86,8 +86,8 @@ def test_bf16_computes_with_less_precision(network):
     assert 0 < np.abs(plain - scores).max() < 0.05 * np.abs(plain).max()
 
 
-def test_each_session_has_the_threads_that_its_model_asks_for_and_gives_them_back(network):
-    network.scores(network.open())  # what all sessions share is there now
+def test_each_session_has_its_configured_threads_and_frees_them(network):
+    network.scores(network.open())  # state shared by all sessions exists now
     before = threads()
     small = network.open(TF_NUM_INTRA_THREADS="1", TF_NUM_INTER_THREADS="1")
     network.scores(small)
@@ -101,14 +101,14 @@ def test_each_session_has_the_threads_that_its_model_asks_for_and_gives_them_bac
     assert threads() <= before
 
 
-def test_a_session_on_some_cores_has_as_many_threads_and_leaves_the_others_alone(network):
+def test_a_pinned_session_uses_threads_on_its_cores_only(network):
     core = min(os.sched_getaffinity(0))
     network.scores(network.open())
     before = set(os.listdir("/proc/self/task"))
     allowed = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, {core})
-        network.scores(network.open(device=Device("CPU", 0, (core,))))
+        network.scores(network.open(device=SessionDevice("CPU", 0, (core,))))
     finally:
         os.sched_setaffinity(0, allowed)
     new = set(os.listdir("/proc/self/task")) - before
@@ -134,7 +134,7 @@ def test_the_memory_of_constants_is_counted(models):
     opened.close()
 
 
-def test_operations_named_for_it_prepare_the_graph(models):
+def test_init_operations_are_run(models):
     def build(tf1):
         count = tf1.get_variable("count", initializer=7, use_resource=True)
         tf1.variables_initializer([count], "init")
@@ -143,25 +143,25 @@ def test_operations_named_for_it_prepare_the_graph(models):
     source = FrozenGraph(models.graph_def(build), "m")
     for names, works in (([], False), (["init"], True)):
         opened = open_session(source, settings(), TensorFlowOptions(), CPU, init_ops=names)
-        run = opened.prepare(["x:0"], ["y:0"])
+        run = opened.make_callable(["x:0"], ["y:0"])
         if works:
             assert run(np.int32(1)) == [8]
         else:
             with pytest.raises(models.tf.errors.FailedPreconditionError):
                 run(np.int32(1))
         opened.close()
-    with pytest.raises(KeyError, match="nobody"):
-        open_session(source, settings(), TensorFlowOptions(), CPU, init_ops=["nobody"])
+    with pytest.raises(KeyError, match="unknown"):
+        open_session(source, settings(), TensorFlowOptions(), CPU, init_ops=["unknown"])
 
 
-def test_a_library_of_operations_that_is_none_is_named(network, tmp_path):
+def test_an_invalid_operator_library_is_named(network, tmp_path):
     library = tmp_path / "ops.so"
     library.write_text("no library")
     with pytest.raises(network.tf.errors.NotFoundError, match=r"ops\.so"):
         network.open(f'model_operations {{ op_library_filename: "{library}" }}')
 
 
-def test_two_instances_of_a_session_run_at_the_same_time_without_pythons_lock(models):
+def test_two_instances_of_a_session_run_concurrently_without_the_gil(models):
     tf1 = models.tf.compat.v1
     with models.tf.Graph().as_default() as graph:
         queue = tf1.FIFOQueue(1, ["int32"])
@@ -170,27 +170,27 @@ def test_two_instances_of_a_session_run_at_the_same_time_without_pythons_lock(mo
             tf1.identity(value, "put")
         tf1.identity(queue.dequeue(), "taken")
         opened = OpenSession(tf1.Session(graph=graph), ())
-    take, put = opened.prepare([], ["taken:0"]), opened.prepare(["value:0"], ["put:0"])
+    take, put = opened.make_callable([], ["taken:0"]), opened.make_callable(["value:0"], ["put:0"])
     with ThreadPoolExecutor(1) as other:
-        taken = other.submit(take)  # waits inside TensorFlow until the other one has put something
+        taken = other.submit(take)  # waits inside TensorFlow until the other call puts a value
         put(np.int32(7))
         assert taken.result() == [7]
     opened.close()
 
 
 @pytest.mark.parametrize("kind", ["GPU", "MODEL"])
-def test_a_gpu_gives_memory_as_it_is_needed_or_a_part_at_once(models, kind):
-    growing = session_config(models.tf, settings(), TensorFlowOptions(), Device(kind, 1)).gpu_options
+def test_gpu_memory_grows_as_needed_or_is_allocated_at_once(models, kind):
+    growing = session_config(models.tf, settings(), TensorFlowOptions(), SessionDevice(kind, 1)).gpu_options
     assert (growing.allow_growth, growing.per_process_gpu_memory_fraction) == (True, 0)
     options = TensorFlowOptions(gpu_memory_fraction=0.25, allow_soft_placement=False)
-    config = session_config(models.tf, settings(), options, Device(kind, 1))
+    config = session_config(models.tf, settings(), options, SessionDevice(kind, 1))
     assert (config.gpu_options.allow_growth, config.gpu_options.per_process_gpu_memory_fraction) == (False, 0.25)
     assert not config.allow_soft_placement
 
 
-def test_a_limit_of_memory_makes_a_smaller_gpu_of_it(models):
+def test_a_memory_limit_creates_a_virtual_gpu(models):
     limited = settings(memory_limit_bytes=str(3 * 2**30))
-    gpu = session_config(models.tf, limited, TensorFlowOptions(), Device("GPU", 1)).gpu_options
+    gpu = session_config(models.tf, limited, TensorFlowOptions(), SessionDevice("GPU", 1)).gpu_options
     assert gpu.visible_device_list == "1"
     assert [list(device.memory_limit_mb) for device in gpu.experimental.virtual_devices] == [[3072]]
 
@@ -201,13 +201,18 @@ def test_a_session_on_the_cpu_never_touches_a_gpu(models):
 
 def test_a_session_knows_which_devices_there_are(network):
     opened = network.open()
-    assert opened.sees("/cpu:0")
-    assert not opened.sees("/gpu:99")
+    assert opened.has_device("/cpu:0")
+    assert not opened.has_device("/gpu:99")
 
 
 @pytest.mark.parametrize(
     ("device", "expected"),
-    [(CPU, "CPU:0"), (Device("GPU", 0), "GPU:0"), (Device("GPU", 1), "GPU:1"), (Device("MODEL"), "")],
+    [
+        (CPU, "CPU:0"),
+        (SessionDevice("GPU", 0), "GPU:0"),
+        (SessionDevice("GPU", 1), "GPU:1"),
+        (SessionDevice("MODEL"), ""),
+    ],
 )
 def test_the_graph_is_placed_on_the_device_of_its_instance(network, device, expected):
     graph = network.open(device=device).session.graph

@@ -11,7 +11,7 @@ def settings(text="", **parameters):
     return model_settings(model_config(f'name: "m" {text}'), parameters)
 
 
-def test_nothing_said_leaves_the_defaults():
+def test_without_parameters_the_defaults_apply():
     found = settings()
     assert (found.intra_op_threads, found.inter_op_threads, found.own_threads) == (0, 0, False)
     assert (found.jit_level, found.share_count, found.keras_safe_mode, found.memory_limit) == (
@@ -37,7 +37,7 @@ def test_threads_are_read():
         ({"TF_USE_PER_SESSION_THREADS": "On"}, True),
     ],
 )
-def test_a_number_of_threads_means_a_pool_of_its_own_unless_told_otherwise(parameters, own):
+def test_a_thread_count_implies_a_session_pool_by_default(parameters, own):
     assert settings(**parameters).own_threads is own
 
 
@@ -69,7 +69,7 @@ def test_names_and_files_are_read():
         ("TF_USE_PER_SESSION_THREADS", "yes", "parameter 'TF_USE_PER_SESSION_THREADS': failed to convert 'yes' to boolean (true, on, 1, false, off, 0)"),
     ],
 )  # fmt: skip
-def test_a_value_that_is_none_is_refused_in_the_words_of_triton(key, value, text):
+def test_an_invalid_value_is_rejected_with_tritons_text(key, value, text):
     with pytest.raises(InvalidArgument) as caught:
         settings(**{key: value})
     assert caught.value.message == text

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy_backend_tf.signature import Signature, TensorInfo, datatype_of_type, type_name
+from tritonpy_backend_tf.signature import Signature, TensorInfo, protocol_datatype, type_name
 
 
 def info(*dims):
@@ -27,17 +27,17 @@ def test_a_model_can_batch_where_every_first_dimension_is_open(inputs, outputs, 
     assert Signature(*named).can_batch is batches
 
 
-def test_ragged_and_sparse_outputs_cannot_be_cut_into_rows():
-    assert not Signature({"a": info(-1)}, {"b": info(-1)}, in_rows=False).can_batch
+def test_ragged_and_sparse_outputs_prevent_batching():
+    assert not Signature({"a": info(-1)}, {"b": info(-1)}, outputs_have_rows=False).can_batch
 
 
-def test_candidates_may_be_named_and_are_not_taken_by_themselves():
+def test_candidate_tensors_are_used_only_if_configured():
     signature = Signature({"a": info(1)}, {"b": info(1)}, {"c": info(2)}, {"d": info(2)}, exact=False)
     assert list(signature.known_inputs) == ["a", "c"]
     assert list(signature.known_outputs) == ["b", "d"]
 
 
 def test_types_have_the_names_of_the_protocol():
-    assert [datatype_of_type(number) for number in (1, 7, 14, 19, 23)] == ["FP32", "BYTES", "BF16", "FP16", "UINT64"]
-    assert [datatype_of_type(number) for number in (8, 20, 0, 999)] == [None] * 4
+    assert [protocol_datatype(number) for number in (1, 7, 14, 19, 23)] == ["FP32", "BYTES", "BF16", "FP16", "UINT64"]
+    assert [protocol_datatype(number) for number in (8, 20, 0, 999)] == [None] * 4
     assert [type_name(number) for number in (8, 999)] == ["DT_COMPLEX64", "DT_999"]

@@ -1,4 +1,7 @@
-"""The backend `tensorflow`: serves SavedModels, frozen graphs and Keras files with TensorFlow."""
+"""TensorFlow backend for tritonpy (backend name `tensorflow`).
+
+Serves SavedModels, frozen graphs and Keras files.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +12,8 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_backends() -> Mapping[str, str]:
-    """Name the backend; its module is imported when the first model needs it, TensorFlow when one is loaded."""
+    """Register the backend class by name.
+
+    Its module is imported with the first model, TensorFlow when a model is opened.
+    """
     return {"tensorflow": "tritonpy_backend_tf.backend:TensorFlowBackend"}

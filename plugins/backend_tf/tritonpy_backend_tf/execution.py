@@ -1,4 +1,4 @@
-"""Runs one batch in a session: arrays go in and come out without a copy, as far as TensorFlow lets them."""
+"""Execution of one batch in a session, without copies where TensorFlow allows it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ Run = Callable[..., Sequence[Any]]
 
 
 class Execution:
-    """Computes the same outputs of a model again and again.
+    """Computes a fixed set of outputs of a model.
 
-    `prepare` returns what runs the graph from certain tensors to others, by their names there. `scalars` maps outputs that are scalars in the
-    model to the shape that clients see. What needs the inputs `required` alone is prepared at once; that raises what TensorFlow raises.
+    `prepare` returns a callable that runs the graph from given tensors to others, by their names in
+    the graph. `scalars` maps each output that is a scalar in the model to the shape that clients
+    see. The callable for the `required` inputs is created immediately, which raises TensorFlow's
+    exceptions.
     """
 
     def __init__(
@@ -34,24 +36,25 @@ class Execution:
         self._inputs = inputs
         self._outputs = outputs
         self._scalars = scalars
-        self._runs: dict[tuple[str, ...], Run] = {}  # by the inputs that are there: optional ones may be left out
+        # by the inputs of the batch: optional ones may be missing
+        self._callables: dict[tuple[str, ...], Run] = {}
         if required:
-            self._prepared(tuple(sorted(required)))
+            self._create_callable(tuple(sorted(required)))
 
     def __call__(self, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
-        """Return the outputs by name. Raises what TensorFlow raises."""
-        tensors = sorted(tensors, key=_name)  # else each order in which clients list them would be prepared
+        """Return the outputs by name; raise TensorFlow's exceptions."""
+        tensors = sorted(tensors, key=_name)  # else each order of inputs would get its own callable
         names = tuple([tensor.name for tensor in tensors])
-        run = self._runs.get(names) or self._prepared(names)
+        run = self._callables.get(names) or self._create_callable(names)
         values = run(*[self._array(tensor) for tensor in tensors])
         return {
             name: self._tensor(name, info.datatype, value)
             for (name, info), value in zip(self._outputs.items(), values, strict=True)
         }
 
-    def _prepared(self, names: tuple[str, ...]) -> Run:
+    def _create_callable(self, names: tuple[str, ...]) -> Run:
         feeds = [self._inputs[name].tensor for name in names]
-        run = self._runs[names] = self._prepare(feeds, [info.tensor for info in self._outputs.values()])
+        run = self._callables[names] = self._prepare(feeds, [info.tensor for info in self._outputs.values()])
         return run
 
     def _array(self, tensor: Tensor) -> Array:
@@ -62,7 +65,7 @@ class Execution:
     def _tensor(self, name: str, datatype: str, value: Any) -> Tensor:
         shape = self._scalars.get(name)
         if shape is not None:
-            value = scalar(value, datatype, shape)
+            value = to_scalar_array(value, datatype, shape)
         if datatype == "BYTES":
             return Tensor.from_numpy(name, value)
         return Tensor(name, datatype, value.shape, value)
@@ -72,8 +75,8 @@ def _name(tensor: Tensor) -> str:
     return tensor.name
 
 
-def scalar(value: Any, datatype: str, shape: tuple[int, ...]) -> Array:
-    """Return what TensorFlow gives for a scalar, as an array of `shape` (all ones); texts are `bytes` in it."""
+def to_scalar_array(value: Any, datatype: str, shape: tuple[int, ...]) -> Array:
+    """Return a TensorFlow scalar as an array of `shape` (all ones), with `bytes` for strings."""
     array = np.empty(shape, np.object_ if datatype == "BYTES" else np.asarray(value).dtype)
     array.fill(value)
     return array

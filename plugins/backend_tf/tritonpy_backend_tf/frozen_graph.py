@@ -1,4 +1,4 @@
-"""A GraphDef as a session runs it: one file with the graph and its weights, and no word of inputs and outputs."""
+"""Frozen graphs: a GraphDef file with a graph and its weights, but no signature."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from tritonpy import Internal
-from tritonpy_backend_tf.runtime import dismantle
-from tritonpy_backend_tf.runtime import tensorflow as import_tensorflow
-from tritonpy_backend_tf.signature import Signature, TensorInfo, datatype_of_type
+from tritonpy_backend_tf.runtime import free_graph, import_tensorflow
+from tritonpy_backend_tf.signature import Signature, TensorInfo, protocol_datatype
 
 _PLACEHOLDER, _OPTIONAL = "Placeholder", "PlaceholderWithDefault"
 
 
 class FrozenGraph:
-    """The file of a GraphDef."""
+    """A GraphDef file."""
 
     def __init__(self, path: Path, model: str) -> None:
         self._path = path
@@ -26,18 +25,21 @@ class FrozenGraph:
 
     @cached_property
     def signature(self) -> Signature:
-        """Placeholders are inputs, what nothing else uses is output. Raises Internal, or what TensorFlow raises."""
+        """The signature: placeholders are inputs, and unused tensors are outputs.
+
+        Raises `Internal`, or TensorFlow's exceptions.
+        """
         tensorflow = import_tensorflow()
         graph = tensorflow.Graph()
         try:
             with graph.as_default():
                 tensorflow.graph_util.import_graph_def(self._read(tensorflow), name="")
-            return signature_of(graph.get_operations())
+            return read_signature(graph.get_operations())
         finally:
-            dismantle(graph)
+            free_graph(graph)
 
     def restore(self, tensorflow: Any, session: Any, device: str) -> None:
-        """Build the graph; `device` stands for every GPU that the graph names."""
+        """Import the graph; `device` replaces every GPU that the graph names."""
         definition = self._read(tensorflow)
         if device:
             for node in definition.node:
@@ -46,23 +48,21 @@ class FrozenGraph:
         tensorflow.graph_util.import_graph_def(definition, name="")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""
 
     def _read(self, tensorflow: Any) -> Any:
         definition = tensorflow.compat.v1.GraphDef()
         try:
             definition.ParseFromString(self._path.read_bytes())
         except DecodeError as error:
-            raise Internal(
-                f"{self._path} cannot be read as a GraphDef, it is damaged or something else: {error}"
-            ) from error
+            raise Internal(f"{self._path} is not a valid GraphDef: {error}") from error
         if not definition.node:
             raise Internal(f"model {self._model} has an empty network")
         return definition
 
 
-def signature_of(operations: Iterable[Any]) -> Signature:
-    """Return the candidates for inputs and outputs among the operations of a `tf.Graph`."""
+def read_signature(operations: Iterable[Any]) -> Signature:
+    """Return possible inputs and outputs among the operations of a `tf.Graph`."""
     inputs, optional, outputs, inner = {}, {}, {}, {}
     for operation in operations:
         for name, tensor, info in _tensors(operation):
@@ -78,9 +78,12 @@ def signature_of(operations: Iterable[Any]) -> Signature:
 
 
 def _tensors(operation: Any) -> Iterator[tuple[str, Any, TensorInfo]]:
-    """Yield the tensors of an operation that the protocol can carry; the first one has the name of the operation."""
+    """Yield an operation's tensors of supported types.
+
+    The first one is named after the operation.
+    """
     for index, tensor in enumerate(operation.outputs):
-        datatype = datatype_of_type(tensor.dtype.as_datatype_enum)
+        datatype = protocol_datatype(tensor.dtype.as_datatype_enum)
         if datatype is not None:
             name = operation.name if index == 0 else tensor.name
             yield name, tensor, TensorInfo(datatype, _dims(tensor.shape), tensor.name)

@@ -1,4 +1,4 @@
-"""The operations that prepare a graph before it serves: the file that the parameter TF_INIT_OPS_FILE names."""
+"""Initialization operations of a graph, listed in the file named by TF_INIT_OPS_FILE."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from tritonpy import Internal, resolve_model_file
 
 
 def init_ops(filename: str, version_folder: Path, model_folder: Path) -> list[str]:
-    """Return the names that `{"init_ops": […]}` lists; the file of the version wins over that of the model.
+    """Return the operation names listed in `{"init_ops": […]}`; empty without a file name.
 
-    No file name, no operations. Raises Internal where the file is missing or says something else.
+    A file in the version folder takes precedence over one in the model folder. Raises `Internal` if
+    the file is missing or malformed.
     """
     if not filename:
         return []

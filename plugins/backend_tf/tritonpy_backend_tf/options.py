@@ -1,4 +1,4 @@
-"""What the backend is configured with, for all its models: `backends: {tensorflow: {…}}` of server.yaml."""
+"""Backend options for all models: `backends: {tensorflow: {…}}` in server.yaml."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from tritonpy import Options
 
 
 class TensorFlowOptions(Options, frozen=True):
-    """Options of the backend, under the names that Triton's `--backend-config=tensorflow,…` gives them."""
+    """Options with the names that Triton's `--backend-config=tensorflow,…` uses."""
 
     allow_soft_placement: Annotated[
-        bool, msgspec.Meta(description="An operation that a GPU cannot run may run on the CPU.")
+        bool, msgspec.Meta(description="Run operations that a GPU does not support on the CPU.")
     ] = True
     gpu_memory_fraction: Annotated[
         float,
-        msgspec.Meta(ge=0, le=1, description="Part of a GPU's memory that is taken at once (0: as much as is needed)."),
+        msgspec.Meta(ge=0, le=1, description="Fraction of a GPU's memory that is allocated at once (0: as needed)."),
     ] = 0.0
-    version: Annotated[Literal[2], msgspec.Meta(description="The major version of TensorFlow: there is one.")] = 2
+    version: Annotated[Literal[2], msgspec.Meta(description="Major version of TensorFlow; only 2 is supported.")] = 2
     keras_safe_mode: Annotated[
-        bool, msgspec.Meta(description="Refuse Keras files that carry code, such as Lambda layers; a model may differ.")
+        bool,
+        msgspec.Meta(
+            description="Reject Keras files that contain code, such as Lambda layers; models may override it."
+        ),
     ] = True
     default_max_batch_size: Annotated[
         int | None,
-        msgspec.Meta(description="max_batch_size of a model that can batch and gives none (default: the server's)."),
+        msgspec.Meta(
+            description="max_batch_size of models that support batching and set none (default: the server's)."
+        ),
     ] = None

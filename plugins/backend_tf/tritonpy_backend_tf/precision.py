@@ -1,4 +1,4 @@
-"""Mixed precision: what a model's parameter `precision` means on a device. Pure."""
+"""Pure mapping of the model parameter `precision` to TensorFlow's mixed precision."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 PARAMETER = "precision"
 PRECISIONS = ("fp32", "bf16", "fp16")
-# Precision and kind of device -> the rewriter of TensorFlow's graphs (a field of `RewriterConfig`) that brings it.
+# Precision and device kind -> graph rewriter (a field of TensorFlow's `RewriterConfig`).
 _REWRITERS: Mapping[tuple[str, str], str] = {
     ("bf16", "CPU"): "auto_mixed_precision_onednn_bfloat16",
     ("bf16", "MODEL"): "auto_mixed_precision_onednn_bfloat16",
@@ -22,8 +22,9 @@ _REWRITERS: Mapping[tuple[str, str], str] = {
     ("fp16", "GPU"): "auto_mixed_precision",
     ("fp16", "MODEL"): "auto_mixed_precision",
 }
-# What a processor must be able to do, by the names that Linux gives it; TensorFlow leaves a graph as it is, silently, where it cannot.
-_NEEDED = {
+# CPU flags that a rewriter requires, as named by Linux. Without them TensorFlow silently leaves the
+# graph unchanged.
+_REQUIRED_CPU_FLAGS = {
     "auto_mixed_precision_onednn_bfloat16": ("avx512f", "avx_ne_convert"),
     "auto_mixed_precision_cpu": ("avx512_fp16", "amx_fp16", "avx_ne_convert"),
 }
@@ -32,10 +33,11 @@ _NEEDED = {
 def precision_rewriter(
     config: ModelConfig, parameters: Mapping[str, str], kind: str, cpu_flags: Container[str]
 ) -> str | None:
-    """Return the rewriter for an instance on a device of `kind` (CPU, GPU, MODEL), None for plain execution.
+    """Return the rewriter for an instance on a device of `kind` (CPU, GPU, MODEL), or None.
 
-    The parameter wins over Triton's accelerator `auto_mixed_precision`, which means fp16 on GPUs. Raises InvalidArgument for a word or an
-    accelerator that TensorFlow does not know, Unsupported for what the device cannot do.
+    The parameter takes precedence over Triton's accelerator `auto_mixed_precision`, which means
+    fp16 on GPUs. Raises `InvalidArgument` for an unknown precision or accelerator, `Unsupported`
+    for a precision that the device does not support.
     """
     accelerators = list(_accelerators(config))
     precision = parameters.get(PARAMETER)
@@ -45,11 +47,11 @@ def precision_rewriter(
     if precision == "fp32":
         return None
     rewriter = _REWRITERS.get((precision, kind))
-    needed = _NEEDED.get(rewriter or "", ())
+    needed = _REQUIRED_CPU_FLAGS.get(rewriter or "", ())
     if rewriter is None or (needed and not any(flag in cpu_flags for flag in needed)):
-        lacking = f": it needs one of {', '.join(needed)}" if needed else ", where TensorFlow has fp16"
+        reason = f": it needs one of {', '.join(needed)}" if needed else ", TensorFlow supports fp16 there"
         raise Unsupported(
-            f"model '{config.name}': precision {precision} cannot be had on this {_DEVICES[kind]}{lacking}"
+            f"model '{config.name}': precision {precision} is not supported on this {_DEVICES[kind]}{reason}"
         )
     return rewriter
 
@@ -58,7 +60,7 @@ _DEVICES = {"CPU": "processor", "MODEL": "processor", "GPU": "GPU"}
 
 
 def _accelerators(config: ModelConfig) -> Iterator[str]:
-    """Yield the names of the accelerators. Raises InvalidArgument for those that there are not."""
+    """Yield the names of the accelerators; raise `InvalidArgument` for unsupported ones."""
     accelerators = config.optimization.execution_accelerators
     if accelerators.cpu_execution_accelerator:
         raise InvalidArgument("CPU Execution Accelerator is not supported in TensorFlow backend")
@@ -66,7 +68,7 @@ def _accelerators(config: ModelConfig) -> Iterator[str]:
         name = accelerator.name
         if name == "tensorrt":
             raise InvalidArgument(
-                f"model '{config.name}' asks for TensorRT, which TensorFlow can use no longer since 2.18: serve it as ONNX with the"
+                f"model '{config.name}' uses TensorRT, which TensorFlow does not support since 2.18: serve it as ONNX with the"
                 " accelerator tensorrt, or as a TensorRT engine"
             )
         if name not in {"auto_mixed_precision", "gpu_io"}:
@@ -76,7 +78,7 @@ def _accelerators(config: ModelConfig) -> Iterator[str]:
 
 @cache
 def cpu_flags() -> frozenset[str]:
-    """Return what this machine's processor says that it can do; nothing where Linux does not tell."""
+    """Return the CPU flags of this machine, or an empty set if Linux does not report them."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""The one place that imports TensorFlow, which takes seconds and 300 MB: when the first model is opened."""
+"""Import of TensorFlow, delayed until the first model opens: it takes seconds and 300 MB."""
 
 from __future__ import annotations
 
@@ -12,22 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from tritonpy import Unavailable
-from tritonpy_backend_tf.greeting import greeting_left_out
+from tritonpy_backend_tf.import_messages import suppress_import_messages
 
 _lock = threading.Lock()
 _MESSAGES, _NONE = "TF_CPP_MIN_LOG_LEVEL", "3"
-# What TensorFlow reads once, when it is imported. Whoever starts the server may say otherwise.
+# Environment variables that TensorFlow reads at import. Values set by the user take precedence.
 _ENVIRONMENT = {
-    _MESSAGES: _NONE,  # they would go to standard error, past the server's log; a failure reaches us as an exception
-    "TF_OVERRIDE_GLOBAL_THREADPOOL": "1",  # else the first session decides for all how many threads an operator may have
+    _MESSAGES: _NONE,  # native messages would bypass the server's log; failures are raised as exceptions
+    # else the first session sets the threads per operator for all sessions
+    "TF_OVERRIDE_GLOBAL_THREADPOOL": "1",
     "KERAS_BACKEND": "tensorflow",
 }
 _XLA_FLAGS = "TF_XLA_FLAGS"
-_XLA_ON_CPU = "--tf_xla_cpu_global_jit"  # lets the graph level of a model turn XLA on there too; alone it does nothing
+# lets a model's graph level enable XLA on the CPU, too; has no effect alone
+_XLA_ON_CPU = "--tf_xla_cpu_global_jit"
 
 
-def tensorflow() -> Any:
-    """Return the module `tensorflow`. Raises Unavailable where it cannot be imported, with what to install."""
+def import_tensorflow() -> Any:
+    """Return the module `tensorflow`.
+
+    Raises `Unavailable`, with instructions, if the import fails.
+    """
     with _lock:
         if "tensorflow" not in sys.modules:
             _import()
@@ -36,7 +41,7 @@ def tensorflow() -> Any:
 
 def _import() -> None:
     wanted = os.environ.get(_MESSAGES, _NONE) != _NONE
-    quiet: AbstractContextManager[None] = nullcontext() if wanted else greeting_left_out()
+    quiet: AbstractContextManager[None] = nullcontext() if wanted else suppress_import_messages()
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     flags = os.environ.get(_XLA_FLAGS, "").split()
@@ -46,37 +51,37 @@ def _import() -> None:
             import tensorflow as tf
     except ImportError as error:
         raise Unavailable(
-            f"TensorFlow cannot be imported ({error}): pip install tensorflow, or tensorflow-cpu where there is no GPU"
+            f"TensorFlow cannot be imported ({error}): pip install tensorflow, or tensorflow-cpu on machines without a GPU"
         ) from error
-    _forward(tf.get_logger())
+    _forward_log(tf.get_logger())
 
 
-def dismantle(graph: Any) -> None:
-    """Free a `tf.Graph` that nobody uses any more: by itself it would wait for the garbage collector, with all constants."""
+def free_graph(graph: Any) -> None:
+    """Free an unused `tf.Graph`, which would otherwise stay until garbage collection."""
     from tensorflow.python.framework.ops import dismantle_graph
 
     dismantle_graph(graph)
 
 
-class _ServerLog(logging.Handler):
-    """Hands records on to the server's log."""
+class _ServerLogHandler(logging.Handler):
+    """Forwards records to the server's log."""
 
     def emit(self, record: logging.LogRecord) -> None:
         logging.getLogger("tritonpy.backend").handle(record)
 
 
-def _forward(logger: logging.Logger) -> None:
-    # Warnings of TensorFlow's Python part tell programmers how to write programs: nothing that an operator could change.
+def _forward_log(logger: logging.Logger) -> None:
+    # Warnings of TensorFlow's Python code address programmers; an operator cannot act on them.
     logger.setLevel(logging.ERROR)
     logger.propagate = False
-    logger.handlers[:] = [_ServerLog()]
+    logger.handlers[:] = [_ServerLogHandler()]
 
 
 def has_cuda() -> bool:
-    """Say whether the installed TensorFlow is built for NVIDIA GPUs, without importing it."""
+    """Return whether the installed TensorFlow is built for NVIDIA GPUs, without importing it."""
     spec = importlib.util.find_spec("tensorflow")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
-        facts = Path(folder) / "python" / "platform" / "build_info.py"
-        if facts.is_file():
-            return "'is_cuda_build', True" in facts.read_text(encoding="utf-8")
+        build_info = Path(folder) / "python" / "platform" / "build_info.py"
+        if build_info.is_file():
+            return "'is_cuda_build', True" in build_info.read_text(encoding="utf-8")
     return False

@@ -1,4 +1,4 @@
-"""A SavedModel as a session runs it."""
+"""SavedModels loaded into sessions."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tritonpy_backend_tf.saved_model_file import DEFAULT_SIGNATURE, Chosen, choose
+from tritonpy_backend_tf.saved_model_file import DEFAULT_SIGNATURE, ServedSignature, read_served_signature
 from tritonpy_backend_tf.signature import Signature
 
 log = logging.getLogger("tritonpy.backend")
 
 
 class SavedModel:
-    """The folder of a SavedModel: one of its signatures, of the graph with the tags `tag`; "" means the default of each."""
+    """A SavedModel folder with a selected graph and signature.
+
+    `tag` selects the graph, `signature` the signature; "" selects the default.
+    """
 
     def __init__(self, folder: Path, model: str, tag: str, signature: str) -> None:
         self.folder = folder
         self._model = model
-        self._wanted = tag, signature
+        self._selection = tag, signature
 
     @cached_property
-    def _chosen(self) -> Chosen:
-        chosen = choose(self.folder, self._model, *self._wanted)
-        if chosen.name != (self._wanted[1] or DEFAULT_SIGNATURE):
+    def _served(self) -> ServedSignature:
+        chosen = read_served_signature(self.folder, self._model, *self._selection)
+        if chosen.name != (self._selection[1] or DEFAULT_SIGNATURE):
             log.warning(
                 "model '%s' has no signature '%s': using signature '%s'", self._model, DEFAULT_SIGNATURE, chosen.name
             )
@@ -32,13 +35,13 @@ class SavedModel:
 
     @property
     def signature(self) -> Signature:
-        """The signature that is served; read without TensorFlow. Raises Internal."""
-        return self._chosen.signature
+        """The served signature, read without TensorFlow; raises `Internal`."""
+        return self._served.signature
 
     def restore(self, tensorflow: Any, session: Any, device: str) -> None:
-        """Load graph and weights."""
+        """Load graph and weights into the session."""
         with session.graph.device(device or None):
-            tensorflow.compat.v1.saved_model.load(session, list(self._chosen.tags), str(self.folder))
+            tensorflow.compat.v1.saved_model.load(session, list(self._served.tags), str(self.folder))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no resource is open."""

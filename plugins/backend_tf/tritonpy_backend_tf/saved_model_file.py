@@ -1,6 +1,7 @@
-"""Reads the signature of a SavedModel from its file, without TensorFlow: that takes seconds and 300 MB to import.
+"""Reader for the signature of a SavedModel file that does not need TensorFlow.
 
-Only the few fields that are wanted are described here, with the numbers that they have in TensorFlow's files; the rest, such as the graph, is skipped.
+Importing TensorFlow takes seconds and 300 MB. Only the required fields are declared here, with
+TensorFlow's field numbers; the parser skips the rest, such as the graph.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from google.protobuf.message import DecodeError
 
 from tritonpy import Internal
-from tritonpy_backend_tf.signature import TF_TYPES, Signature, TensorInfo, datatype_of_type, type_name
+from tritonpy_backend_tf.signature import TF_TYPES, Signature, TensorInfo, protocol_datatype, type_name
 
 DEFAULT_TAG = "serve"
 DEFAULT_SIGNATURE = "serving_default"
-_NO_SIGNATURES = {"__saved_model_init_op", "__saved_model_train_op"}  # operations that TensorFlow keeps among them
+# operations that TensorFlow stores as signatures
+_NO_SIGNATURES = {"__saved_model_init_op", "__saved_model_train_op"}
 _PACKAGE = "tritonpy_backend_tf"
-_Field = tuple[str, int, str]  # name, number, type; a type that ends with "*" is repeated
+_Field = tuple[str, int, str]  # name, number, type; a type ending in "*" is repeated
 _MESSAGES: Mapping[str, Sequence[_Field]] = {
     "SavedModel": [("meta_graphs", 2, "MetaGraph*")],
     "MetaGraph": [("meta_info_def", 1, "MetaInfo"), ("signature_def", 5, "SignatureEntry*")],
@@ -43,21 +45,21 @@ _MESSAGES: Mapping[str, Sequence[_Field]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The signature that is served, and what finds it in the file."""
+class ServedSignature:
+    """The signature to serve, with its name and the tags of its graph."""
 
     tags: tuple[str, ...]
     name: str
     signature: Signature
 
 
-def choose(folder: Path, model: str, tag: str = "", signature: str = "") -> Chosen:
-    """Return the signature `signature` of the graph with the tags `tag` (several with commas), or the defaults where they are empty.
+def read_served_signature(folder: Path, model: str, tag: str = "", signature: str = "") -> ServedSignature:
+    """Return the signature `signature` of the graph with the comma-separated tags `tag`.
 
-    Where there is no default signature, the first other one is taken. Raises Internal for a file that is none, and for names that are not there,
-    with those that are.
+    Empty strings select the defaults. Without a default signature, the first other one is used.
+    Raises `Internal` for an invalid file, and for unknown names; the error lists the known ones.
     """
-    parsed = _parsed(folder)
+    parsed = _parse_file(folder)
     graph = _graph(parsed.meta_graphs, model, tag or DEFAULT_TAG)
     definitions = {entry.key: entry.value for entry in graph.signature_def if entry.key not in _NO_SIGNATURES}
     name = signature or DEFAULT_SIGNATURE
@@ -66,9 +68,9 @@ def choose(folder: Path, model: str, tag: str = "", signature: str = "") -> Chos
     if name not in definitions:
         raise Internal(f"unable to load model '{model}', expected '{name}' signature, there is: {_listed(definitions)}")
     definition = definitions[name]
-    inputs, outputs = _infos(definition.inputs, "input", model), _infos(definition.outputs, "output", model)
+    inputs, outputs = _read_infos(definition.inputs, "input", model), _read_infos(definition.outputs, "output", model)
     whole = all(entry.value.name for entry in definition.outputs)
-    return Chosen(tuple(graph.meta_info_def.tags), name, Signature(inputs, outputs, in_rows=whole))
+    return ServedSignature(tuple(graph.meta_info_def.tags), name, Signature(inputs, outputs, outputs_have_rows=whole))
 
 
 def _graph(graphs: Iterable[Any], model: str, tag: str) -> Any:
@@ -80,21 +82,24 @@ def _graph(graphs: Iterable[Any], model: str, tag: str) -> Any:
     raise Internal(f"unable to load model '{model}', expected '{tag}' tag, there is: {_listed(by_tags)}")
 
 
-def _infos(entries: Iterable[Any], what: str, model: str) -> dict[str, TensorInfo]:
+def _read_infos(entries: Iterable[Any], what: str, model: str) -> dict[str, TensorInfo]:
     infos: dict[str, TensorInfo] = {}
     for entry in sorted(entries, key=lambda each: each.key):
         for number, part in enumerate(_parts(entry.value)):
             name = f"{entry.key}_{number}" if number else entry.key
             if name in infos:
                 raise Internal(
-                    f"unable to process {what} '{entry.key}' for '{model}', its part '{name}' has the name of another"
+                    f"unable to process {what} '{entry.key}' for '{model}', its component '{name}' has the name of another input or output"
                 )
             infos[name] = _info(name, part, what, model)
     return infos
 
 
 def _parts(info: Any) -> Sequence[Any]:
-    """Return the tensors of one entry: several where it is ragged or sparse, in the order in which TensorFlow takes such inputs apart."""
+    """Return the tensors of one entry: several for a ragged or sparse tensor.
+
+    They have the order in which TensorFlow flattens such inputs.
+    """
     if info.HasField("composite_tensor"):
         return [part for component in info.composite_tensor.components for part in _parts(component)]
     if not info.HasField("coo_sparse"):
@@ -112,7 +117,7 @@ def _number(wanted: str) -> int:
 
 
 def _info(name: str, info: Any, what: str, model: str) -> TensorInfo:
-    datatype = datatype_of_type(info.dtype)
+    datatype = protocol_datatype(info.dtype)
     if datatype is None:
         raise Internal(
             f"unable to process {what} '{name}' for '{model}', unsupported datatype '{type_name(info.dtype)}'"
@@ -122,7 +127,7 @@ def _info(name: str, info: Any, what: str, model: str) -> TensorInfo:
     return TensorInfo(datatype, dims, info.name)
 
 
-def _parsed(folder: Path) -> Any:
+def _parse_file(folder: Path) -> Any:
     message = _message_class()()
     binary, text = folder / "saved_model.pb", folder / "saved_model.pbtxt"
     try:
@@ -132,12 +137,10 @@ def _parsed(folder: Path) -> Any:
             text_format.Parse(text.read_bytes(), message, allow_unknown_field=True)
         else:
             raise Internal(
-                f"{folder} is no SavedModel: it must be a folder with a file saved_model.pb or saved_model.pbtxt"
+                f"{folder} is not a SavedModel: it must be a folder with a file saved_model.pb or saved_model.pbtxt"
             )
     except (DecodeError, text_format.ParseError) as error:
-        raise Internal(
-            f"{binary if binary.is_file() else text} cannot be read as a SavedModel, it is damaged: {error}"
-        ) from error
+        raise Internal(f"{binary if binary.is_file() else text} is not a valid SavedModel: {error}") from error
     return message
 
 

@@ -1,4 +1,4 @@
-"""Opens one session of TensorFlow for a model on a device."""
+"""TensorFlow sessions for a model on a device."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy import MemoryUsage
 from tritonpy_backend_tf.options import TensorFlowOptions
-from tritonpy_backend_tf.runtime import dismantle
-from tritonpy_backend_tf.runtime import tensorflow as import_tensorflow
+from tritonpy_backend_tf.runtime import free_graph, import_tensorflow
 from tritonpy_backend_tf.settings import ModelSettings
 
 if TYPE_CHECKING:
-    from tritonpy_backend_tf.sources import Source
+    from tritonpy_backend_tf.model_source import ModelSource
 
 _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """Where a session runs: `kind` is CPU, GPU or MODEL, which leaves it to the model; `cores` are those that its threads are bound to, if they are."""
+class SessionDevice:
+    """Device of a session.
+
+    `kind` is CPU, GPU, or MODEL, which uses the devices that the model names. `cores` are the cores
+    that its threads are pinned to, if any.
+    """
 
     kind: str
     id: int = 0
@@ -29,38 +32,48 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A `tf.compat.v1.Session` with a model in it, and the memory that its weights take."""
+    """A `tf.compat.v1.Session` with a loaded model, and the memory of its weights."""
 
     session: Any
     memory: tuple[MemoryUsage, ...]
 
-    def prepare(self, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., Sequence[Any]]:
-        """Return the function from arrays for the tensors `feeds` to a list of arrays for `fetches`. Raises what TensorFlow raises."""
+    def make_callable(self, feeds: Sequence[str], fetches: Sequence[str]) -> Callable[..., Sequence[Any]]:
+        """Return a function from arrays for the tensors `feeds` to a list of arrays for `fetches`.
+
+        Raises TensorFlow's exceptions.
+        """
         from tensorflow.core.protobuf.config_pb2 import CallableOptions
 
-        # `Session.run` would look the names up and check the shapes in Python each time: a tenth of a millisecond.
+        # `Session.run` would look up names and check shapes in Python on each call, which takes 0.1
+        # ms.
         callable_of: Any = self.session._make_callable_from_options
         return callable_of(CallableOptions(feed=feeds, fetch=fetches))  # type: ignore[no-any-return]
 
-    def sees(self, device: str) -> bool:
-        """Say whether TensorFlow has this device; where it has not, a session runs on the CPU without a word."""
+    def has_device(self, device: str) -> bool:
+        """Return whether TensorFlow has this device.
+
+        Without it, a session silently runs on the CPU.
+        """
         return any(each.name.lower().endswith(f"device:{device.strip('/')}") for each in self.session.list_devices())
 
     def close(self) -> None:
         """Free graph and weights."""
         self.session.close()
-        dismantle(self.session.graph)
+        free_graph(self.session.graph)
 
 
 def open_session(
-    source: Source,
+    source: ModelSource,
     settings: ModelSettings,
     options: TensorFlowOptions,
-    device: Device,
+    device: SessionDevice,
     rewriter: str | None = None,
     init_ops: Sequence[str] = (),
 ) -> OpenSession:
-    """Open the model in a session of its own, and run the operations `init_ops`. Raises what TensorFlow raises."""
+    """Open the model in a new session and run the operations `init_ops`.
+
+    Raises TensorFlow's exceptions.
+    """
     tensorflow = import_tensorflow()
     for library in settings.op_libraries:
         tensorflow.load_op_library(library)
@@ -74,19 +87,23 @@ def open_session(
             return OpenSession(session, _memory(graph.get_operations()))
         except BaseException:
             session.close()
-            dismantle(graph)
+            free_graph(graph)
             raise
 
 
 def session_config(
-    tensorflow: Any, settings: ModelSettings, options: TensorFlowOptions, device: Device, rewriter: str | None = None
+    tensorflow: Any,
+    settings: ModelSettings,
+    options: TensorFlowOptions,
+    device: SessionDevice,
+    rewriter: str | None = None,
 ) -> Any:
-    """Return TensorFlow's configuration of a session."""
+    """Return TensorFlow's session configuration."""
     threads = len(device.cores)
     between = settings.inter_op_threads or threads
     config = tensorflow.compat.v1.ConfigProto(
         intra_op_parallelism_threads=settings.intra_op_threads or threads,
-        inter_op_parallelism_threads=-1 if between == 1 else between,  # -1: the thread that asks
+        inter_op_parallelism_threads=-1 if between == 1 else between,  # -1: the calling thread
         use_per_session_threads=settings.own_threads or threads > 1,
         allow_soft_placement=options.allow_soft_placement,
     )
@@ -106,11 +123,11 @@ def session_config(
     return config
 
 
-def tensorflow_name(device: Device, settings: ModelSettings) -> str:
-    """Return TensorFlow's name of the device, nothing where the model says where it runs."""
+def tensorflow_name(device: SessionDevice, settings: ModelSettings) -> str:
+    """Return TensorFlow's name of the device, or "" if the model names its devices."""
     if device.kind == "MODEL":
         return ""
-    # With a limit the session sees that GPU alone.
+    # With a memory limit the session sees only that GPU.
     number = device.id if device.kind == "GPU" and settings.memory_limit is None else 0
     return f"/{device.kind.lower()}:{number}"
 
@@ -118,15 +135,15 @@ def tensorflow_name(device: Device, settings: ModelSettings) -> str:
 def _memory(operations: Iterable[Any]) -> tuple[MemoryUsage, ...]:
     sizes: dict[tuple[str, int], int] = {}
     for operation in operations:
-        size = _weight(operation)
+        size = _weight_bytes(operation)
         if size:
-            place = _place(operation.device)
+            place = _parse_device(operation.device)
             sizes[place] = sizes.get(place, 0) + size
     return tuple(MemoryUsage("GPU" if kind == "GPU" else "CPU", number, size) for (kind, number), size in sizes.items())
 
 
-def _weight(operation: Any) -> int:
-    """Return the bytes of a variable or a constant, 0 for anything else and where they are not known."""
+def _weight_bytes(operation: Any) -> int:
+    """Return the size in bytes of a variable or constant; 0 for others and for unknown sizes."""
     if operation.type == "VarHandleOp":
         dtype, shape = operation.get_attr("dtype"), operation.get_attr("shape")
         sizes = [dim.size for dim in shape.dim]
@@ -140,7 +157,7 @@ def _weight(operation: Any) -> int:
     return 0
 
 
-def _place(device: str) -> tuple[str, int]:
-    """Return kind and number of the device that TensorFlow names `/device:GPU:1`, the CPU where it names none."""
+def _parse_device(device: str) -> tuple[str, int]:
+    """Return kind and index of a TensorFlow device such as `/device:GPU:1`; the CPU for ""."""
     *_, kind, number = ("", "", *device.upper().split(":"))
     return ("GPU", int(number)) if kind.endswith("GPU") and number.isdecimal() else ("CPU", 0)

@@ -1,4 +1,4 @@
-"""The settings that a model configuration asks for. Pure: TensorFlow is not needed to read them."""
+"""Pure parsing of TensorFlow settings from a model configuration."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Settings of one model; 0, None and "" leave the default of TensorFlow or the backend.
+    """Settings of one model; 0, None and "" keep the default of TensorFlow or the backend.
 
-    One thread between operators is the instance's own. `jit_level` is a name of TensorFlow's `OptimizerOptions.GlobalJitLevel`. `share_count` instances
-    share a session (None: all of a device). `memory_limit` is in bytes, of a GPU.
+    With one inter-operator thread, the instance's own thread is used. `jit_level` is a name in
+    TensorFlow's `OptimizerOptions.GlobalJitLevel`. `share_count` is the maximum number of instances
+    per session (None: no limit). `memory_limit` is in bytes of GPU memory.
     """
 
     intra_op_threads: int
@@ -34,21 +35,24 @@ class ModelSettings:
 
 
 def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelSettings:
-    """Read the settings; raises InvalidArgument for a value that is none."""
+    """Return the settings in `config` and `parameters`.
+
+    Raises `InvalidArgument` for invalid values.
+    """
     inter_op = parameter_threads("TF_NUM_INTER_THREADS", parameters.get("TF_NUM_INTER_THREADS", "0"))
-    own_threads = _switch(parameters, "TF_USE_PER_SESSION_THREADS")
+    own_threads = _bool_or_none(parameters, "TF_USE_PER_SESSION_THREADS")
     limit = parameters.get("memory_limit_bytes")
     return ModelSettings(
         intra_op_threads=_count(config, parameters, "TF_NUM_INTRA_THREADS") or 0,
         inter_op_threads=inter_op,
-        # A model that says how many threads it wants can only have them in a pool of its own.
+        # A model with its own thread count needs its own thread pool.
         own_threads=inter_op > 1 if own_threads is None else own_threads,
         jit_level=_jit_level(config),
         graph_tag=parameters.get("TF_GRAPH_TAG", ""),
         signature=parameters.get("TF_SIGNATURE_DEF", ""),
         init_ops_file=parameters.get("TF_INIT_OPS_FILE", ""),
         share_count=_count(config, parameters, "MAX_SESSION_SHARE_COUNT", least=1),
-        keras_safe_mode=_switch(parameters, "KERAS_SAFE_MODE"),
+        keras_safe_mode=_bool_or_none(parameters, "KERAS_SAFE_MODE"),
         memory_limit=None if limit is None else parameter_bytes("memory_limit_bytes", limit, least=1),
         op_libraries=tuple(config.model_operations.op_library_filename),
     )
@@ -61,7 +65,7 @@ def _jit_level(config: ModelConfig) -> str:
     return "OFF" if level < 0 else "ON_1" if level == 1 else "ON_2"
 
 
-def _switch(parameters: Mapping[str, str], key: str) -> bool | None:
+def _bool_or_none(parameters: Mapping[str, str], key: str) -> bool | None:
     return parameter_bool(key, parameters[key]) if key in parameters else None
 
 

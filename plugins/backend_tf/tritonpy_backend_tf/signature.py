@@ -1,11 +1,11 @@
-"""What a TensorFlow model says of its own inputs and outputs."""
+"""Signature of a TensorFlow model: its inputs and outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-# TensorFlow's names of the element types, by their numbers in its files.
+# TensorFlow's element types by their numbers in its files.
 TF_TYPES: Mapping[int, str] = {
     1: "DT_FLOAT", 2: "DT_DOUBLE", 3: "DT_INT32", 4: "DT_UINT8", 5: "DT_INT16", 6: "DT_INT8", 7: "DT_STRING",
     8: "DT_COMPLEX64", 9: "DT_INT64", 10: "DT_BOOL", 11: "DT_QINT8", 12: "DT_QUINT8", 13: "DT_QINT32", 14: "DT_BFLOAT16",
@@ -21,9 +21,10 @@ _DATATYPES = {
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One input or output: `tensor` is its name in the graph, such as `StatefulPartitionedCall:0`.
+    """One input or output; `tensor` is its name in the graph, such as `StatefulPartitionedCall:0`.
 
-    A dimension that the model leaves open is -1, a scalar has none; `dims` is None where not even their number is known.
+    A dynamic dimension is -1, a scalar has no dimensions, and `dims` is None if the rank is
+    unknown.
     """
 
     datatype: str
@@ -35,8 +36,10 @@ class TensorInfo:
 class Signature:
     """Inputs and outputs by the names that clients use.
 
-    A graph without a signature has only candidates: `optional` are inputs that may stay away, `inner` are further tensors that a configuration may
-    name as outputs. `exact` says that every input must be given, `in_rows` that no output is ragged or sparse, whose parts have other numbers of rows.
+    A graph without a signature has only candidates: `optional` are inputs that requests may omit,
+    `inner` are other tensors that a configuration may name as outputs. `exact` means that every
+    input is required. `outputs_have_rows` means that no output is ragged or sparse; their parts
+    have other numbers of rows.
     """
 
     inputs: Mapping[str, TensorInfo]
@@ -44,7 +47,7 @@ class Signature:
     optional: Mapping[str, TensorInfo] = field(default_factory=dict)
     inner: Mapping[str, TensorInfo] = field(default_factory=dict)
     exact: bool = True
-    in_rows: bool = True
+    outputs_have_rows: bool = True
 
     @property
     def known_inputs(self) -> Mapping[str, TensorInfo]:
@@ -58,13 +61,13 @@ class Signature:
 
     @property
     def can_batch(self) -> bool:
-        """True where the first dimension of every input and output is open, as far as its dimensions are known."""
+        """Whether the first dimension of every input and output is dynamic or unknown."""
         infos = (*self.inputs.values(), *self.outputs.values())
-        return self.in_rows and all(info.dims is None or info.dims[:1] == (-1,) for info in infos)
+        return self.outputs_have_rows and all(info.dims is None or info.dims[:1] == (-1,) for info in infos)
 
 
-def datatype_of_type(number: int) -> str | None:
-    """Return the protocol's name of an element type of TensorFlow's files, None where it has none."""
+def protocol_datatype(number: int) -> str | None:
+    """Return the protocol's datatype for an element type in TensorFlow's files, or None."""
     return _DATATYPES.get(TF_TYPES.get(number, ""))
 
 

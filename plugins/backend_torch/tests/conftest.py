@@ -1,4 +1,4 @@
-"""Models in every form, built where a test needs them."""
+"""Models in every format, built on demand."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from torch.export import Dim
 from tritonpy.testing import BackendHarness, model_config
 from tritonpy_backend_torch.backend import TorchBackend
 
-from .making import AddSub, Models
+from .models import AddSub, Models
 
-# Compiling takes long; how fast the result is matters to no test.
+# Compiling is slow, and no test depends on the speed of the result.
 QUICKLY = {"aot_inductor.compile_wrapper_opt_level": "O0", "aot_inductor.precompile_headers": False}
 
 
 @pytest.fixture
 def models(tmp_path: Path) -> Models:
-    """Writes models of version 1 in the test's folder."""
+    """Writes models into version 1 in the test's folder."""
     return Models(tmp_path / "1")
 
 
 @pytest.fixture
 def load(tmp_path: Path) -> Callable[..., BackendHarness]:
-    """`load(config, **options)`: the harness of the model in the test's folder; enter it."""
+    """`load(config, **options)`: the harness of the model in the test's folder, to be entered."""
 
     def make(text: str = 'name: "m" backend: "pytorch"', **options: Any) -> BackendHarness:
         return BackendHarness(TorchBackend, model_config(text), tmp_path, options)
@@ -38,8 +38,11 @@ def load(tmp_path: Path) -> Callable[..., BackendHarness]:
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package of AOTInductor of AddSub for rows of 16 numbers: made once, it takes a compiler half a minute."""
+def compile_module(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The AOTInductor package of AddSub for rows of 16 numbers.
+
+    It is built once, since compiling takes half a minute.
+    """
     path = tmp_path_factory.mktemp("compiled") / "model.pt2"
     arguments, rows = torch.zeros(2, 3, 16, dtype=torch.int32).unbind(), {0: Dim("batch")}
     program = torch.export.export(AddSub(), arguments, dynamic_shapes={"INPUT0": rows, "INPUT1": rows})
@@ -51,14 +54,17 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def package(models: Models, compiled: Path) -> Path:
+def package(models: Models, compile_module: Path) -> Path:
     """The package of `compiled` as the test's model."""
-    return Path(shutil.copy(compiled, models.at("model.pt2")))
+    return Path(shutil.copy(compile_module, models.at("model.pt2")))
 
 
 @pytest.fixture(autouse=True)
 def _threads() -> Iterator[None]:
-    """Instances set the threads of the thread that they run on; that of the tests is left as it was."""
+    """Restore the thread counts, which instances set for their thread.
+
+    Tests run instances on their own thread.
+    """
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tritonpy_backend_torch.aoti_signature import aoti_signature, input_infos
-from tritonpy_backend_torch.archive import records
-from tritonpy_backend_torch.signature import Place, Signature, TensorInfo
+from tritonpy_backend_torch.archive import open_records
+from tritonpy_backend_torch.signature import Signature, TensorInfo, TensorSpec
 
 TWO = (
     '[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", "children_spec": '
@@ -23,8 +23,8 @@ AOTI_NOINLINE static void check_input_%d(
 FP32, INT64 = TensorInfo("FP32", (-1, 3)), TensorInfo("INT64", (2,))
 
 
-def test_types_and_shapes_are_those_that_the_source_checks(compiled):
-    with records(compiled) as found:
+def test_types_and_shapes_come_from_checks_in_the_source(compile_module):
+    with open_records(compile_module) as found:
         [source] = [name for name in found.below("") if name.endswith(".wrapper.cpp")]
         assert input_infos(found.read(source).decode()) == [TensorInfo("INT32", (-1, 16))] * 2
 
@@ -39,25 +39,27 @@ def test_types_and_shapes_are_those_that_the_source_checks(compiled):
         ([], None),
     ],
 )  # fmt: skip
-def test_what_is_not_understood_is_not_guessed(bodies, found):
+def test_unknown_checks_give_no_signature(bodies, found):
     assert input_infos("".join(CHECK % (number, *body) for number, body in enumerate(bodies))) == found
 
 
 def test_inputs_and_outputs_have_the_names_of_triton():
     assert aoti_signature(TWO, SINGLE, [FP32, INT64]) == Signature(
-        (Place(("ARGS[0]", "INPUT__0"), FP32), Place(("KWARGS[flag]", "INPUT__1"), INT64)),
-        (Place(("RESULT", "OUTPUT__0")),),
+        (TensorSpec(("ARGS[0]", "INPUT__0"), FP32), TensorSpec(("KWARGS[flag]", "INPUT__1"), INT64)),
+        (TensorSpec(("RESULT", "OUTPUT__0")),),
     )
 
 
-def test_without_checks_names_are_all():
-    assert [place.info for place in aoti_signature(TWO, SINGLE, None).inputs] == [None, None]
+def test_without_checks_only_names_are_known():
+    assert [spec.info for spec in aoti_signature(TWO, SINGLE, None).inputs] == [None, None]
 
 
-def test_a_program_beside_the_package_tells_the_rest():
+def test_an_included_program_gives_types_and_shapes():
     program = Signature(
-        (Place(("x", "ARGS[0]", "INPUT__0"), FP32), Place((), default=3)), (Place(("OUTPUT__0", "RESULT"), INT64),), 7
+        (TensorSpec(("x", "ARGS[0]", "INPUT__0"), FP32), TensorSpec((), default=3)),
+        (TensorSpec(("OUTPUT__0", "RESULT"), INT64),),
+        7,
     )
     assert aoti_signature(TWO, SINGLE, None, program) == Signature(
-        (Place(("ARGS[0]", "x", "INPUT__0"), FP32),), (Place(("RESULT", "OUTPUT__0"), INT64),), 7
+        (TensorSpec(("ARGS[0]", "x", "INPUT__0"), FP32),), (TensorSpec(("RESULT", "OUTPUT__0"), INT64),), 7
     )

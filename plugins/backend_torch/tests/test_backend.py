@@ -11,7 +11,7 @@ from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
 from tritonpy.testing import BackendContract
 from tritonpy_backend_torch.backend import TorchBackend
 
-from .making import COMPILED, EAGER, LINEAR, LINEAR_IO, THREAD, AddSub, Linear, Models
+from .models import COMPILED, EAGER, LINEAR, LINEAR_IO, THREAD, AddSub, Linear, Models
 
 ADD_SUB_IO = """
     input [{ name: "INPUT0" data_type: TYPE_INT32 dims: 16 }, { name: "INPUT1" data_type: TYPE_INT32 dims: 16 }]
@@ -65,8 +65,8 @@ class TestCompiledPackage(TorchContract):
     )
 
     @pytest.fixture(autouse=True)
-    def _package(self, compiled):
-        self.compiled = compiled
+    def _package(self, compile_module):
+        self.compiled = compile_module
 
     def build(self, models):
         shutil.copy(self.compiled, models.at("model.pt2"))
@@ -76,7 +76,7 @@ class TestCompiledPackage(TorchContract):
 
 @pytest.fixture
 def linear(models, load):
-    """The harness of Linear as a TorchScript model, not entered."""
+    """The harness of Linear as a TorchScript model, not yet entered."""
     models.script(Linear())
     return lambda more="": load(LINEAR + more)
 
@@ -109,7 +109,7 @@ def test_requests_of_a_batch_get_their_own_rows(linear):
     assert (output(first).tolist(), output(second).tolist()) == ([[6, 12], [1, 2]], [[15, 30]])
 
 
-def test_a_folder_with_an_exported_program_alone_serves_it(models, load):
+def test_an_exported_program_without_configuration_is_served(models, load):
     models.linear_export(max=6)
     with load() as harness:
         config = harness.model.config
@@ -121,7 +121,7 @@ def test_a_folder_with_an_exported_program_alone_serves_it(models, load):
     assert output(answer).tolist() == [[6, 12]]
 
 
-def test_a_folder_with_a_compiled_package_alone_serves_it(package, load):
+def test_a_compiled_package_without_configuration_is_served(package, load):
     with load() as harness:
         config = harness.model.config
         array = np.arange(16, dtype=np.int32).reshape(1, 16)
@@ -134,7 +134,7 @@ def test_a_folder_with_a_compiled_package_alone_serves_it(package, load):
     assert not output(answer, "RESULT[1]").any()
 
 
-def test_an_error_of_the_model_answers_its_batch_in_the_words_of_triton(linear):
+def test_a_model_error_fails_its_batch_with_tritons_text(linear):
     with linear() as harness:
         [[answer]] = harness.execute(harness.request({"x": np.ones((1, 4), np.float32)}))
     assert answer.error.message.startswith("PyTorch execute failure: ")
@@ -148,20 +148,20 @@ def test_both_ends_of_an_execution_are_stamped(linear):
     assert request.batch.start_ns < request.batch.input_end_ns < request.batch.infer_end_ns
 
 
-def test_a_script_that_says_nothing_of_its_tensors_is_not_completed(models, load, caplog):
+def test_a_script_without_tensor_descriptions_is_not_completed(models, load, caplog):
     models.script(Linear())
     with pytest.raises(TritonError) as refused, load():
         pass
-    assert "at least one input, none were specified. The file does not tell them" in refused.value.message
+    assert "at least one input, none were specified. The file does not describe them" in refused.value.message
     assert "skipping model configuration auto-complete for 'm': not supported for pytorch backend" in caplog.text
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_instances_share_their_weights_where_the_model_says_so(linear, shared):
+def test_instances_share_weights_if_configured(linear, shared):
     with linear(parameter("ENABLE_WEIGHT_SHARING", str(shared))) as harness:
         other = TorchBackend(harness.model, InstanceContext("m_1", "CPU", 0, 1))
-        networks = [each._instance._network for each in (harness.instance, other)]
-        assert (networks[0] is networks[1]) == shared
+        shared_model = [each._instance._network for each in (harness.instance, other)]
+        assert (shared_model[0] is shared_model[1]) == shared
         weights = 4 * (3 * 2 + 2)
         own = [sum(usage.byte_size for usage in each.memory_usage()) for each in (harness.instance, other)]
         common = sum(usage.byte_size for usage in TorchBackend.shared_memory_usage(harness.model.shared))
@@ -170,7 +170,7 @@ def test_instances_share_their_weights_where_the_model_says_so(linear, shared):
 
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("bf16", 0.05), ("fp16", 0.005)])
-def test_mixed_precision_is_coarser_and_answers_in_the_configured_type(linear, precision, tolerance):
+def test_mixed_precision_returns_the_configured_type(linear, precision, tolerance):
     x = rows([0.1234567, 0.7654321, 0.5555555])
     with linear(parameter("precision", precision)) as harness:
         [[answer]] = harness.execute(harness.request({"x": x}))
@@ -190,16 +190,16 @@ def test_bfloat16_goes_in_and_out(models, load):
     assert output(answer).tolist() == [3, -4]
 
 
-def test_closing_and_unloading_let_go_of_the_weights(linear):
+def test_close_and_unload_release_the_weights(linear):
     with linear(parameter("ENABLE_WEIGHT_SHARING", "1")) as harness:
-        networks = harness.model.shared
+        shared_model = harness.model.shared
         kept = harness.instance._instance._network
-    assert networks.memory() == []
+    assert shared_model.memory_usage() == []
     assert harness.instance.memory_usage() == []
-    assert networks.acquire(torch.device("cpu")) is not kept
+    assert shared_model.acquire(torch.device("cpu")) is not kept
 
 
-def test_an_output_that_is_not_there_is_named(linear, load):
+def test_a_missing_output_is_named(linear, load):
     text = LINEAR.replace("OUTPUT__0", "OUTPUT__3")
     with load(text) as harness, linear():
         [[answer]] = harness.execute(harness.request({"x": rows([1, 2, 3])}))
@@ -221,7 +221,7 @@ def test_an_output_of_another_type_is_named(models, load):
 
 
 @pytest.mark.parametrize(
-    ("form", "more", "place"),
+    ("model_format", "more", "place"),
     [
         ("script", "", "thread"),
         ("export", "", "thread"),
@@ -232,13 +232,13 @@ def test_an_output_of_another_type_is_named(models, load):
         ("nothing", "", "thread"),
     ],
 )
-def test_what_holds_the_interpreter_runs_in_a_process(models, load, compiled, form, more, place):
+def test_models_that_hold_the_gil_run_in_a_process(models, load, compile_module, model_format, more, place):
     writers = {
         "script": lambda: models.script(Linear()),
         "export": models.linear_export,
         "class": models.python,
-        "package": lambda: shutil.copy(compiled, models.at("model.pt2")),
+        "package": lambda: shutil.copy(compile_module, models.at("model.pt2")),
         "nothing": lambda: None,
     }
-    writers[form]()
+    writers[model_format]()
     assert TorchBackend.isolation_of(load(LINEAR + more).model) == place

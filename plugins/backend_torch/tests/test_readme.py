@@ -1,4 +1,4 @@
-"""The page of the package is true: its code runs, its command serves what that writes."""
+"""The README is correct: its code runs, and its command serves the resulting models."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def blocks(language):
 
 @pytest.fixture
 def port():
-    """A port that nobody listens on."""
+    """An unused port."""
     return free_port()
 
 
 @pytest.fixture
 def serve(tmp_path, port):
-    """`serve(command)`: the server of a command of the page, over HTTP on the test's port, once it is ready."""
+    """`serve(command)`: the ready server of a README command, with HTTP on the test's port."""
     started = []
 
     def start(command):
@@ -59,22 +59,22 @@ def _is_ready(client):
 
 
 def test_a_model_goes_from_training_to_serving(tmp_path, monkeypatch, serve, port, capsys):
-    training, asking = blocks("python")
+    training, client_code = blocks("python")
     [command] = blocks("sh")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").write_text(training)
     runpy.run_path("train.py")
     serve(command)
-    (tmp_path / "ask.py").write_text(asking.replace("localhost:8000", f"127.0.0.1:{port}"))
+    (tmp_path / "ask.py").write_text(client_code.replace("localhost:8000", f"127.0.0.1:{port}"))
     runpy.run_path("ask.py")["client"].close()
-    shown = [float(number) for number in re.findall(r"\d\.\d*(?:e-?\d+)?", capsys.readouterr().out)]
-    assert len(shown) == 4
-    assert min(shown[0], shown[2]) > 0.9
-    assert max(shown[1], shown[3]) < 0.1
-    assert shown[:2] == pytest.approx(shown[2:], abs=1e-5)
+    printed = [float(number) for number in re.findall(r"\d\.\d*(?:e-?\d+)?", capsys.readouterr().out)]
+    assert len(printed) == 4
+    assert min(printed[0], printed[2]) > 0.9
+    assert max(printed[1], printed[3]) < 0.1
+    assert printed[:2] == pytest.approx(printed[2:], abs=1e-5)
 
 
-def test_every_parameter_is_on_the_page():
+def test_the_readme_lists_every_parameter():
     source = (Path(__file__).parents[1] / "tritonpy_backend_torch" / "settings.py").read_text(encoding="utf-8")
     names = set(re.findall(r'"([A-Z][A-Z_]{5,})"', source)) | {COMPILE, "precision", "memory_limit_bytes"}
     assert len(names) > 15

@@ -10,21 +10,21 @@ from tritonpy import Unavailable
 from tritonpy_backend_torch import runtime
 
 
-def test_a_missing_torch_says_what_to_install(monkeypatch):
+def test_a_missing_torch_gives_installation_instructions(monkeypatch):
     def refuse(name):
         raise ImportError("No module named 'torch'")
 
     monkeypatch.setattr(importlib, "import_module", refuse)
     with pytest.raises(Unavailable, match=r"PyTorch cannot be imported \(No module named 'torch'\): pip install torch"):
-        runtime.serving()
+        runtime.import_pytorch()
 
 
-def test_serving_is_the_package_that_needs_torch():
-    assert runtime.serving() is sys.modules["tritonpy_backend_torch.serving"]
+def test_import_pytorch_returns_the_package_that_needs_torch():
+    assert runtime.import_pytorch() is sys.modules["tritonpy_backend_torch.pytorch"]
 
 
 @pytest.mark.parametrize("library", ["libtorch_cuda.so", "libtorch_cpu.so", None])
-def test_a_build_for_cuda_is_known_by_its_library(monkeypatch, tmp_path, library):
+def test_a_cuda_build_is_detected_by_its_library(monkeypatch, tmp_path, library):
     spec = importlib.machinery.ModuleSpec("torch", None, is_package=True)
     spec.submodule_search_locations = [str(tmp_path)]
     (tmp_path / "lib").mkdir()

@@ -1,4 +1,4 @@
-"""Models in a whole server: their files decide, bad ones touch nothing else."""
+"""Models in a complete server: files determine the platform, and bad models are isolated."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import torch
 from tritonpy import TritonError
 from tritonpy.testing import InferInput, InferRequestedOutput, InProcessClient, running_server
 
-from .making import EAGER, LINEAR_IO, AddSub, Linear, Models
-from .serving.test_pickles import Intruder
+from .models import EAGER, LINEAR_IO, AddSub, Linear, Models
+from .pytorch.test_pickles import Intruder
 
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 X = np.array([[1, 2, 3]], np.float32)
 
 
 class Folding(torch.nn.Module):
-    """NEW = OLD + IN, and so is OUT."""
+    """NEW = OUT = OLD + IN."""
 
     def forward(self, x: torch.Tensor, old: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         total = x + old
@@ -29,13 +29,13 @@ class Folding(torch.nn.Module):
 
 @pytest.fixture
 def add(model_repository):
-    """`add(name, config)`: what writes the files of version 1 of a new model."""
+    """`add(name, config)`: the writer for version 1 of a new model."""
     return lambda name, config="": Models(model_repository.add(name, config) / "1")
 
 
 @pytest.fixture
 def serve(model_repository):
-    """`serve(names)`: a client of a server with the models `names`."""
+    """`serve(names)`: a server with the models `names`, and its client."""
     servers = []
 
     def start(*names):
@@ -59,9 +59,9 @@ def infer(client, model, array=X, name="x", output="OUTPUT__0", **more):
     return client.infer(model, [tensor], outputs=[InferRequestedOutput(output)], **more).as_numpy(output).tolist()
 
 
-def test_the_file_says_what_a_model_is(add, serve, compiled):
+def test_the_file_determines_the_platform(add, serve, compile_module):
     add("exported").linear_export()
-    shutil.copy(compiled, add("compiled").at("model.pt2"))
+    shutil.copy(compile_module, add("compiled").at("model.pt2"))
     add("script", 'backend: "pytorch" max_batch_size: 8 ' + LINEAR_IO).script(Linear())
     add("written", 'backend: "pytorch" runtime: "model.py" max_batch_size: 8 ' + LINEAR_IO + EAGER).python(
         weights="model.pt"
@@ -86,16 +86,16 @@ BAD = {
     "unfitting": lambda models, mark: models.script(AddSub()),
 }
 REASONS = {
-    "truncated": "is damaged or was not written to its end",
-    "nonsense": "is no PyTorch model: it is neither an archive nor a pickle of PyTorch",
+    "truncated": "is damaged or truncated",
+    "nonsense": "is not a PyTorch model: it is neither a PyTorch archive nor a pickle",
     "absent": "unable to find '",
-    "executing": "loading it would run code that it brings along",
+    "executing": "loading it would execute code",
     "unfitting": "unable to load model 'bad', configuration expects 1 inputs, model provides 2",
 }
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_model_is_refused_and_nothing_else_notices(add, serve, tmp_path, kind):
+def test_a_bad_model_is_rejected_and_does_not_affect_others(add, serve, tmp_path, kind):
     config = 'backend: "pytorch" max_batch_size: 8 ' + LINEAR_IO
     add("good", config).script(Linear())
     BAD[kind](add("bad", config), tmp_path / "executed")
@@ -140,14 +140,14 @@ def test_many_instances_and_requests_at_once(add, serve):
     server.engine.unload_model("busy")
 
 
-def test_threads_between_operators_are_the_first_models_and_the_second_is_told(add, serve, caplog):
-    def asking(count):
+def test_the_first_model_sizes_the_interop_pool_and_the_second_is_warned(add, serve, caplog):
+    def configured(count):
         return f'parameters {{ key: "INTER_OP_THREAD_COUNT" value {{ string_value: "{count}" }} }}'
 
     config = 'backend: "pytorch" max_batch_size: 8 ' + LINEAR_IO
     for name, count in (("first", 3), ("second", 5)):
-        add(name, config + asking(count)).script(Linear())
+        add(name, config + configured(count)).script(Linear())
     with caplog.at_level(logging.WARNING):
         _, client = serve("first", "second")
-    assert "threads between operators; the process has" in caplog.text
+    assert "inter-operator threads, but the process has" in caplog.text
     assert infer(client, "first") == infer(client, "second") == [[6, 12]]

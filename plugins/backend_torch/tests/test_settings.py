@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_torch.settings import COMPILE, torch_settings
+from tritonpy_backend_torch.settings import COMPILE, model_settings
 
 
 def test_nothing_configured_leaves_the_defaults():
-    found = torch_settings({})
+    found = model_settings({})
     assert (found.optimized_execution, found.inference_mode, found.cudnn) == (True, True, True)
     assert (found.weight_sharing, found.cache_cleaning, found.channels_last, found.allow_pickles) == (False,) * 4
     assert (found.tensor_fuser, found.jit_profiling, found.jit_executor, found.compile) == (None,) * 4
@@ -16,7 +16,7 @@ def test_nothing_configured_leaves_the_defaults():
 
 
 def test_every_parameter_is_read():
-    found = torch_settings(
+    found = model_settings(
         {
             "DISABLE_OPTIMIZED_EXECUTION": "true", "INFERENCE_MODE": "off", "DISABLE_CUDNN": "1", "ENABLE_WEIGHT_SHARING": "ON",
             "ENABLE_CACHE_CLEANING": "True", "ENABLE_TENSOR_FUSER": "false", "ENABLE_JIT_PROFILING": "0", "ENABLE_JIT_EXECUTOR": "1",
@@ -32,19 +32,19 @@ def test_every_parameter_is_read():
 
 
 def test_the_names_of_the_python_runtime_mean_the_same():
-    found = torch_settings({"NUM_THREADS": "4", "NUM_INTEROP_THREADS": "5"})
+    found = model_settings({"NUM_THREADS": "4", "NUM_INTEROP_THREADS": "5"})
     assert (found.intra_op_threads, found.inter_op_threads) == (4, 5)
 
 
 def test_a_count_below_one_leaves_the_default():
-    assert torch_settings({"INTRA_OP_THREAD_COUNT": "-2"}).intra_op_threads == 0
+    assert model_settings({"INTRA_OP_THREAD_COUNT": "-2"}).intra_op_threads == 0
 
 
 @pytest.mark.parametrize("given", ["true", "false", None])
 @pytest.mark.parametrize("option", [True, False])
-def test_the_model_has_the_last_word_on_pickles(given, option):
+def test_the_models_parameter_decides_about_pickles(given, option):
     parameters = {} if given is None else {"ALLOW_PICKLES": given}
-    assert torch_settings(parameters, option).allow_pickles == (option if given is None else given == "true")
+    assert model_settings(parameters, option).allow_pickles == (option if given is None else given == "true")
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_the_model_has_the_last_word_on_pickles(given, option):
         ("memory_limit_bytes", "0", "parameter 'memory_limit_bytes' is 0, it must be a number of bytes of at least 1"),
     ],
 )
-def test_a_value_that_is_none_is_refused(key, value, text):
+def test_an_invalid_value_is_rejected(key, value, text):
     with pytest.raises(InvalidArgument) as caught:
-        torch_settings({key: value})
+        model_settings({key: value})
     assert caught.value.message == text
 
 
-def test_what_is_no_json_is_refused():
-    with pytest.raises(InvalidArgument, match=f"parameter '{COMPILE}' is no JSON: "):
-        torch_settings({COMPILE: "{dynamic}"})
+def test_invalid_json_is_rejected():
+    with pytest.raises(InvalidArgument, match=f"parameter '{COMPILE}' is not valid JSON: "):
+        model_settings({COMPILE: "{dynamic}"})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.utils import _pytree as pytree
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_torch.tree_spec import input_name, leaves, output_name
+from tritonpy_backend_torch.tree_spec import input_name, output_name, tree_leaves
 
 keys = st.text("abc_", min_size=1, max_size=3)
 trees = st.recursive(
@@ -26,13 +26,13 @@ def at(tree, way):
 
 
 @given(trees)
-def test_every_leaf_is_found_in_the_order_of_torch(tree):
+def test_leaves_are_in_torchs_order(tree):
     flat, spec = pytree.tree_flatten(tree)
-    ways = leaves(pytree.treespec_dumps(spec))
-    assert len(ways) == len(flat)
-    assert all(at(tree, way) == 0 for way in ways)
+    paths = tree_leaves(pytree.treespec_dumps(spec))
+    assert len(paths) == len(flat)
+    assert all(at(tree, way) == 0 for way in paths)
     numbered = pytree.tree_unflatten(range(len(flat)), spec)
-    assert [at(numbered, way) for way in ways] == list(range(len(flat)))
+    assert [at(numbered, way) for way in paths] == list(range(len(flat)))
 
 
 def test_names_are_those_of_triton():
@@ -49,4 +49,4 @@ def test_other_containers_are_refused():
     with pytest.raises(
         InvalidArgument, match=r"takes or returns a collections\.deque; only tensors, tuples, lists and dictionaries"
     ):
-        leaves(json.dumps(spec))
+        tree_leaves(json.dumps(spec))

@@ -1,4 +1,7 @@
-"""The backend `pytorch`: serves PyTorch models in all the forms in which they are saved."""
+"""PyTorch backend for tritonpy (backend name `pytorch`).
+
+Serves TorchScript models, torch.export programs, AOTInductor packages, Python classes and pickles.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +12,8 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_backends() -> Mapping[str, str]:
-    """Name the backend; its module is imported when the first model needs it, PyTorch when that is loaded."""
+    """Register the backend class by name.
+
+    Its module is imported with the first model, PyTorch when a model is loaded.
+    """
     return {"pytorch": "tritonpy_backend_torch.backend:TorchBackend"}

@@ -1,12 +1,15 @@
-"""The signature of an AOTInductor package: the structure that it was called with, and what its source checks of its inputs. Pure."""
+"""Pure construction of the signature of an AOTInductor package.
+
+It uses the package's call structure and the input checks in its generated source.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from tritonpy_backend_torch.signature import Place, Signature, TensorInfo
-from tritonpy_backend_torch.tree_spec import input_name, leaves, output_name
+from tritonpy_backend_torch.signature import Signature, TensorInfo, TensorSpec
+from tritonpy_backend_torch.tree_spec import input_name, output_name, tree_leaves
 
 _CHECK = re.compile(r"\bcheck_input_(\d+)\(\s*AtenTensorHandle\* input_handles\s*\)\s*\{(.*?)\n\}", re.DOTALL)
 _DTYPE = re.compile(r"_expected_dtype = aoti_torch_dtype_(\w+)\(\)")
@@ -19,7 +22,10 @@ _DATATYPES = {
 
 
 def input_infos(source: str) -> list[TensorInfo] | None:
-    """Return the input tensors that the source of a package checks, None where it has no checks that are understood."""
+    """Return the input tensors that the source of a package checks.
+
+    Returns None if the source has no checks in a known form.
+    """
     found = {int(match[1]): _info(match[2]) for match in _CHECK.finditer(source)}
     infos = [found.get(number) for number in range(len(found))]
     known = [info for info in infos if info is not None]
@@ -39,32 +45,38 @@ def _info(body: str) -> TensorInfo | None:
 def aoti_signature(
     in_spec: str, out_spec: str, infos: Sequence[TensorInfo] | None, program: Signature | None = None
 ) -> Signature:
-    """Return the signature under Triton's names; `program` is that of the exported program where the package brings it along.
+    """Return the signature with Triton's names.
 
-    The outputs are without types and shapes unless `program` tells them.
+    `program` is the signature of the exported program, if the package contains it. Without it,
+    outputs have no types and shapes.
     """
-    ways_in, ways_out = leaves(in_spec), leaves(out_spec)
+    input_paths, output_paths = tree_leaves(in_spec), tree_leaves(out_spec)
     if program is not None:
-        return _renamed(program, [input_name(keys) for keys in ways_in], [output_name(keys) for keys in ways_out])
-    told = infos is not None and len(infos) == len(ways_in)
+        return _with_structural_names(
+            program, [input_name(keys) for keys in input_paths], [output_name(keys) for keys in output_paths]
+        )
+    has_infos = infos is not None and len(infos) == len(input_paths)
     inputs = [
-        Place((input_name(keys), f"INPUT__{number}"), infos[number] if told and infos is not None else None)
-        for number, keys in enumerate(ways_in)
+        TensorSpec((input_name(keys), f"INPUT__{number}"), infos[number] if has_infos and infos is not None else None)
+        for number, keys in enumerate(input_paths)
     ]
-    outputs = [Place((output_name(keys), f"OUTPUT__{number}")) for number, keys in enumerate(ways_out)]
+    outputs = [TensorSpec((output_name(keys), f"OUTPUT__{number}")) for number, keys in enumerate(output_paths)]
     return Signature(tuple(inputs), tuple(outputs))
 
 
-def _renamed(program: Signature, inputs: Sequence[str], outputs: Sequence[str]) -> Signature:
-    """Return the tensors of `program` with the structural name in front: constants were compiled in."""
-    pairs_in = [(place, name) for place, name in zip(program.inputs, inputs, strict=True) if place.names]
+def _with_structural_names(program: Signature, inputs: Sequence[str], outputs: Sequence[str]) -> Signature:
+    """Return the tensors of `program` with their structural names first.
+
+    Constants are compiled in.
+    """
+    pairs_in = [(spec, name) for spec, name in zip(program.inputs, inputs, strict=True) if spec.names]
     pairs_out = zip(program.outputs, outputs, strict=True)
     return Signature(
-        tuple([_first(place, name) for place, name in pairs_in]),
-        tuple([_first(place, name) for place, name in pairs_out]),
-        program.most_rows,
+        tuple([_with_first_name(spec, name) for spec, name in pairs_in]),
+        tuple([_with_first_name(spec, name) for spec, name in pairs_out]),
+        program.max_rows,
     )
 
 
-def _first(place: Place, name: str) -> Place:
-    return Place((name, *[other for other in place.names if other != name]), place.info)
+def _with_first_name(spec: TensorSpec, name: str) -> TensorSpec:
+    return TensorSpec((name, *[other for other in spec.names if other != name]), spec.info)

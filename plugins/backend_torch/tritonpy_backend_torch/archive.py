@@ -1,4 +1,4 @@
-"""What a model's file is, by its content: PyTorch saves five different things under two endings. Pure."""
+"""Pure detection of a model file's format, since PyTorch saves five formats under two suffixes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from pathlib import Path
 from tritonpy import InvalidArgument
 
 
-class Form(enum.Enum):
-    """The forms in which PyTorch models are saved."""
+class ArchiveFormat(enum.Enum):
+    """The formats in which PyTorch models are saved."""
 
     TORCHSCRIPT = "a TorchScript model"
     EXPORTED = "a program of torch.export"
@@ -23,11 +23,11 @@ class Form(enum.Enum):
 
 _PICKLE_START = b"\x80"
 _ZIP_START = b"PK"
-OLD_PROGRAM = "serialized_exported_program.json"  # of torch.export up to 2.7
+LEGACY_PROGRAM = "serialized_exported_program.json"  # of torch.export up to 2.7
 
 
 class Records:
-    """The records of an open archive, by their names without the folder that holds them all."""
+    """Records of an open archive, by name without the archive's top-level folder."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -44,46 +44,49 @@ class Records:
         return [name for name in self._entries if name.startswith(folder)]
 
     def read(self, name: str) -> bytes:
-        """Return the content of a record; raises KeyError."""
+        """Return the content of a record; raise `KeyError` if it does not exist."""
         return self._archive.read(self._entries[name])
 
     def size(self, name: str) -> int:
-        """Return the number of bytes of a record; raises KeyError."""
+        """Return the size of a record in bytes; raise `KeyError` if it does not exist."""
         return self._archive.getinfo(self._entries[name]).file_size
 
 
 @contextmanager
-def records(path: Path) -> Iterator[Records]:
-    """Give the records of the archive at `path`; raises InvalidArgument where they cannot be read."""
+def open_records(path: Path) -> Iterator[Records]:
+    """Yield the records of the archive at `path`; raise `InvalidArgument` if it cannot be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             yield Records(archive)
     except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise InvalidArgument(f"'{path}' is damaged or was not written to its end: {error}") from error
+        raise InvalidArgument(f"'{path}' is damaged or truncated: {error}") from error
 
 
-def form_of(path: Path) -> Form:
-    """Return what the file at `path` is; raises InvalidArgument for what PyTorch did not write, or not whole."""
+def detect_format(path: Path) -> ArchiveFormat:
+    """Return the format of the file at `path`.
+
+    Raises `InvalidArgument` if PyTorch did not write it, or not completely.
+    """
     if path.suffix == ".py":
-        return Form.PYTHON
+        return ArchiveFormat.PYTHON
     with path.open("rb") as file:
         start = file.read(2)
     if start[:1] == _PICKLE_START:
-        return Form.PICKLE
+        return ArchiveFormat.PICKLE
     if start != _ZIP_START:
-        raise InvalidArgument(f"'{path}' is no PyTorch model: it is neither an archive nor a pickle of PyTorch")
-    with records(path) as found:
-        form = _form_of_archive(found)
-    if form is None:
-        raise InvalidArgument(f"'{path}' is an archive, but not one of a PyTorch model")
-    return form
+        raise InvalidArgument(f"'{path}' is not a PyTorch model: it is neither a PyTorch archive nor a pickle")
+    with open_records(path) as found:
+        model_format = _detect_archive_format(found)
+    if model_format is None:
+        raise InvalidArgument(f"'{path}' is an archive, but not of a PyTorch model")
+    return model_format
 
 
-def _form_of_archive(found: Records) -> Form | None:
+def _detect_archive_format(found: Records) -> ArchiveFormat | None:
     if found.below("data/aotinductor/"):
-        return Form.AOTI
-    if (found.below("models/") and "archive_format" in found) or OLD_PROGRAM in found:
-        return Form.EXPORTED
+        return ArchiveFormat.AOTI
+    if (found.below("models/") and "archive_format" in found) or LEGACY_PROGRAM in found:
+        return ArchiveFormat.EXPORTED
     if "constants.pkl" in found and found.below("code/"):
-        return Form.TORCHSCRIPT
-    return Form.PICKLE if "data.pkl" in found else None
+        return ArchiveFormat.TORCHSCRIPT
+    return ArchiveFormat.PICKLE if "data.pkl" in found else None

@@ -1,4 +1,4 @@
-"""The backend itself: ties a model's files and networks to the server's requests."""
+"""Backend class that runs batches in PyTorch."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext, TritonError, scatter
-from tritonpy_backend_torch.archive import Form, records
-from tritonpy_backend_torch.completion import completed, needs_completion
+from tritonpy_backend_torch.archive import ArchiveFormat, open_records
+from tritonpy_backend_torch.config_completion import complete_config, needs_completion
 from tritonpy_backend_torch.exported_signature import exported_signature, program_of
-from tritonpy_backend_torch.isolation import isolation_for
+from tritonpy_backend_torch.isolation import default_isolation
 from tritonpy_backend_torch.model_files import DEFAULT_FILENAMES, PYTHON_RUNTIME, ModelFiles, model_files
 from tritonpy_backend_torch.options import TorchOptions
-from tritonpy_backend_torch.runtime import has_cuda, serving
-from tritonpy_backend_torch.settings import TorchSettings, torch_settings
+from tritonpy_backend_torch.runtime import has_cuda, import_pytorch
+from tritonpy_backend_torch.settings import ModelSettings, model_settings
 from tritonpy_backend_torch.signature import Signature
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
-_NOT_TOLD = Signature(())
+_UNKNOWN_SIGNATURE = Signature(())
 
 
 class TorchBackend(Backend):
-    """Runs TorchScript models, programs of torch.export, AOTInductor packages and classes of Python files.
+    """Runs TorchScript models, torch.export programs, AOTInductor packages and Python classes.
 
-    Parameters, names of inputs and outputs, and texts are those of Triton. Each instance has weights of its own unless the model says otherwise.
+    Parameters, names of inputs and outputs, and error texts are those of Triton. Each instance has
+    its own weights unless the model enables weight sharing.
     """
 
     Options: ClassVar[type[TorchOptions]] = TorchOptions
@@ -37,59 +38,59 @@ class TorchBackend(Backend):
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
-        """Return the configuration with what the model's file says, where that says anything."""
+        """Return the configuration, completed if the model file describes its tensors."""
         if not needs_completion(model.config):
             return model.config
         signature = _described(model, _files(model))
         if not signature.is_complete:
             model.log.warning(
-                "skipping model configuration auto-complete for '%s': not supported for pytorch backend, where the file does not"
-                " tell the types of inputs and outputs: config.pbtxt has to",
+                "skipping model configuration auto-complete for '%s': not supported for pytorch backend, because the file does not"
+                " describe its inputs and outputs: config.pbtxt must",
                 model.name,
             )
             return model.config
-        return completed(model.config, signature, model.default_max_batch_size)
+        return complete_config(model.config, signature, model.default_max_batch_size)
 
     @classmethod
     def isolation_of(cls, model: ModelContext) -> str:
-        """Return "process" for a model that runs Python code, or that PyTorch runs without letting other threads run."""
+        """Return "process" for models that run Python code or hold the GIL while they execute."""
         try:
-            form = _files(model).form
+            model_format = _files(model).model_format
         except TritonError:
-            return cls.isolation  # loading it says what is wrong
-        return isolation_for(form, model.parameters)
+            return cls.isolation  # loading reports the error
+        return default_isolation(model_format, model.parameters)
 
     @classmethod
     def load(cls, model: ModelContext) -> object:
-        """Return what opens the networks of the instances, and keeps those that they share."""
-        return model.shared or serving().Networks(model, _files(model), _settings(model))
+        """Return the loader of the instances' networks, which also keeps shared networks."""
+        return model.shared or import_pytorch().SharedModel(model, _files(model), _settings(model))
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
-        self._instance = serving().Instance(model, instance)
+        self._instance = import_pytorch().PytorchInstance(model, instance)
 
     def execute(self, batch: Batch) -> None:
-        """Run the batch; an error of PyTorch fails all of it with Triton's text."""
+        """Run the batch; a PyTorch error fails the whole batch with Triton's error text."""
         batch.respond(scatter(batch, self._instance.run(batch)))
 
     def memory_usage(self) -> Sequence[MemoryUsage]:
-        """Return the bytes of the weights that are this instance's own."""
-        found: Sequence[MemoryUsage] = self._instance.memory()
+        """Return the memory of the weights that only this instance uses."""
+        found: Sequence[MemoryUsage] = self._instance.memory_usage()
         return found
 
     @classmethod
     def shared_memory_usage(cls, shared: Any) -> Sequence[MemoryUsage]:
-        """Return the bytes of the weights that instances share."""
-        found: Sequence[MemoryUsage] = () if shared is None else shared.memory()
+        """Return the memory of the weights that instances share."""
+        found: Sequence[MemoryUsage] = () if shared is None else shared.memory_usage()
         return found
 
     def close(self) -> None:
-        """Let go of the network."""
+        """Drop the reference to the network."""
         self._instance.close()
 
     @classmethod
     def unload(cls, shared: Any) -> None:
-        """Let go of the networks that instances share."""
+        """Drop the references to shared networks."""
         if shared is not None:
             shared.close()
 
@@ -99,19 +100,19 @@ def _files(model: ModelContext) -> ModelFiles:
     return model_files(model.path, config.default_model_filename, config.runtime, model.name)
 
 
-def _settings(model: ModelContext) -> TorchSettings:
+def _settings(model: ModelContext) -> ModelSettings:
     assert isinstance(model.options, TorchOptions), "the core decodes this backend's options: this is a bug"  # noqa: S101
-    return torch_settings(model.parameters, model.options.allow_pickles)
+    return model_settings(model.parameters, model.options.allow_pickles)
 
 
 def _described(model: ModelContext, files: ModelFiles) -> Signature:
-    """Return what the file says; a compiled package is loaded for that, and kept."""
-    if files.form is Form.EXPORTED:
-        with records(files.path) as found:
+    """Return the signature in the model file; a compiled package is loaded for it and kept."""
+    if files.model_format is ArchiveFormat.EXPORTED:
+        with open_records(files.path) as found:
             return exported_signature(program_of(found))
-    if files.form is not Form.AOTI:
-        return _NOT_TOLD
-    torch_side = serving()
-    networks = model.shared = torch_side.Networks(model, files, _settings(model))
-    signature: Signature = networks.describe(torch_side.described_device(model.config)).told()
+    if files.model_format is not ArchiveFormat.AOTI:
+        return _UNKNOWN_SIGNATURE
+    pytorch = import_pytorch()
+    shared_model = model.shared = pytorch.SharedModel(model, files, _settings(model))
+    signature: Signature = shared_model.describe(pytorch.description_device(model.config)).full_signature()
     return signature

@@ -1,4 +1,4 @@
-"""The signature of a program of torch.export, read from its archive: PyTorch is not needed for that. Pure."""
+"""Pure reading of a torch.export program's signature from its archive, without PyTorch."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_torch.archive import OLD_PROGRAM, Records
-from tritonpy_backend_torch.signature import ANY_ROWS, Place, Signature, TensorInfo
-from tritonpy_backend_torch.tree_spec import Keys, input_name, leaves, output_name
+from tritonpy_backend_torch.archive import LEGACY_PROGRAM, Records
+from tritonpy_backend_torch.signature import ANY_ROWS, Signature, TensorInfo, TensorSpec
+from tritonpy_backend_torch.tree_spec import Keys, input_name, output_name, tree_leaves
 
-# The numbers of the element types in the archive, of those that the protocol can carry.
+# Element types by their numbers in the archive, without those that the protocol does not support.
 _DATATYPES = {
     1: "UINT8", 2: "INT8", 3: "INT16", 4: "INT32", 5: "INT64", 6: "FP16", 7: "FP32", 8: "FP64",
     12: "BOOL", 13: "BF16", 28: "UINT16", 34: "UINT32", 35: "UINT64",
@@ -22,11 +22,14 @@ Program = Mapping[str, Any]
 
 
 def program_of(found: Records) -> Program:
-    """Return the program of an archive; raises InvalidArgument where it holds several and none is called `model`."""
+    """Return the program in an archive.
+
+    Raises `InvalidArgument` if it has several programs and none is named `model`.
+    """
     names = [name for name in found.below("models/") if name.endswith(".json")]
-    name = OLD_PROGRAM if OLD_PROGRAM in found else "models/model.json"
+    name = LEGACY_PROGRAM if LEGACY_PROGRAM in found else "models/model.json"
     if name not in found:
-        raise InvalidArgument(f"the archive has no program called 'model', it has: {', '.join(map(_stem, names))}")
+        raise InvalidArgument(f"the archive has no program named 'model', it has: {', '.join(map(_stem, names))}")
     program: Program = json.loads(found.read(name))
     return program
 
@@ -36,55 +39,55 @@ def _stem(record: str) -> str:
 
 
 def exported_signature(program: Program) -> Signature:
-    """Return the signature that `program` has; raises InvalidArgument for structures that cannot be served."""
+    """Return the signature of `program`; raise `InvalidArgument` for unsupported structures."""
     module = program["graph_module"]
     call = next(entry["signature"] for entry in module["module_call_graph"] if not entry["fqn"])
     graph, tensors = module["signature"], module["graph"]["tensor_values"]
     given = _arguments(graph["input_specs"], ("user_input", "constant_input"))
     results = _arguments(graph["output_specs"], ("user_output",))
-    ways_in, ways_out = leaves(call["in_spec"]), leaves(call["out_spec"])
-    names = _argument_names(call.get("forward_arg_names") or [], ways_in)
-    inputs = _inputs(ways_in, given, names, tensors)
+    input_paths, output_paths = tree_leaves(call["in_spec"]), tree_leaves(call["out_spec"])
+    names = _argument_names(call.get("forward_arg_names") or [], input_paths)
+    inputs = _inputs(input_paths, given, names, tensors)
     outputs = [
-        Place((*_result_names(keys, number), output_name(keys)), _info(result, tensors))
-        for number, (keys, result) in enumerate(zip(ways_out, results, strict=True))
+        TensorSpec((*_result_names(keys, number), output_name(keys)), _info(result, tensors))
+        for number, (keys, result) in enumerate(zip(output_paths, results, strict=True))
     ]
     used = [argument for argument in given if "as_tensor" in argument] + results
-    return Signature(inputs, tuple(outputs), _most_rows(used, tensors, program["range_constraints"]))
+    return Signature(inputs, tuple(outputs), _max_rows(used, tensors, program["range_constraints"]))
 
 
 def _arguments(specs: Sequence[Mapping[str, Any]], kinds: Sequence[str]) -> list[Mapping[str, Any]]:
-    """Return what the user gives or gets: tensors by name, constants by value."""
+    """Return the arguments that callers pass or receive: tensors by name, constants by value."""
     found = [spec[kind] for spec in specs for kind in kinds if kind in spec]
     return [each["value"] if "value" in each else each["arg"] for each in found]
 
 
 def _inputs(
-    ways: Sequence[Keys],
+    paths: Sequence[Keys],
     given: Sequence[Mapping[str, Any]],
     names: Mapping[Keys, tuple[str, ...]],
     tensors: Mapping[str, Any],
-) -> tuple[Place, ...]:
-    places, ordinal = [], 0
-    for keys, argument in zip(ways, given, strict=True):
+) -> tuple[TensorSpec, ...]:
+    specs, ordinal = [], 0
+    for keys, argument in zip(paths, given, strict=True):
         if "as_tensor" in argument:
             known = (*names.get(keys, ()), input_name(keys), f"INPUT__{ordinal}")
-            places.append(Place(known, _info(argument, tensors)))
+            specs.append(TensorSpec(known, _info(argument, tensors)))
             ordinal += 1
         else:
-            places.append(
-                Place((), required=False, default=None if "as_none" in argument else next(iter(argument.values())))
+            specs.append(
+                TensorSpec((), required=False, default=None if "as_none" in argument else next(iter(argument.values())))
             )
-    return tuple(places)
+    return tuple(specs)
 
 
-def _argument_names(names: Sequence[str], ways: Sequence[Keys]) -> dict[Keys, tuple[str, ...]]:
-    """Return the name of the argument of `forward` for each leaf that is one by itself."""
+def _argument_names(names: Sequence[str], paths: Sequence[Keys]) -> dict[Keys, tuple[str, ...]]:
+    """Return the name of the `forward` argument for each leaf that is a whole argument."""
     positional: dict[Keys, tuple[str, ...]] = {(0, number): (name,) for number, name in enumerate(names)}
     by_keyword: dict[Keys, tuple[str, ...]] = {
-        keys: (str(keys[1]),) for keys in ways if len(keys) == 2 and keys[0] == 1
+        keys: (str(keys[1]),) for keys in paths if len(keys) == 2 and keys[0] == 1
     }
-    return {keys: name for keys, name in {**positional, **by_keyword}.items() if keys in ways}
+    return {keys: name for keys, name in {**positional, **by_keyword}.items() if keys in paths}
 
 
 def _result_names(keys: Keys, number: int) -> tuple[str, ...]:
@@ -104,10 +107,13 @@ def _meta(argument: Mapping[str, Any], tensors: Mapping[str, Any]) -> Mapping[st
     return None if tensor is None else tensors[tensor["name"]]
 
 
-def _most_rows(
+def _max_rows(
     arguments: Sequence[Mapping[str, Any]], tensors: Mapping[str, Any], ranges: Mapping[str, Mapping[str, Any]]
 ) -> int:
-    """Return the largest batch; 0 unless the first dimension of every tensor is one and the same that may be 1."""
+    """Return the largest batch.
+
+    It is 0 unless all tensors share one dynamic first dimension that may be 1.
+    """
     leading = {_leading(_meta(argument, tensors)) for argument in arguments}
     symbol = leading.pop() if len(leading) == 1 else None
     if symbol is None:

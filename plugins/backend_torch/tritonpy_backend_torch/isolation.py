@@ -1,17 +1,18 @@
-"""Which models run in processes of their own. Pure."""
+"""Pure selection of the models that run in their own processes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tritonpy_backend_torch.archive import Form
+from tritonpy_backend_torch.archive import ArchiveFormat
 from tritonpy_backend_torch.settings import COMPILE
 
-# Code of others, and compiled code: PyTorch keeps the interpreter's lock while the latter runs on the processor, and with it the whole server.
-_ALONE = frozenset({Form.PYTHON, Form.PICKLE, Form.AOTI})
+# Formats with user code or compiled code. PyTorch holds the GIL while compiled code runs on the
+# CPU, which would block the server.
+_ISOLATED_FORMATS = frozenset({ArchiveFormat.PYTHON, ArchiveFormat.PICKLE, ArchiveFormat.AOTI})
 
 
-def isolation_for(form: Form, parameters: Mapping[str, str]) -> str:
-    """Return "process" or "thread": what the parameters say, or else what suits a model of this form."""
-    alone = form in _ALONE or COMPILE in parameters
-    return parameters.get("isolation", "process" if alone else "thread")
+def default_isolation(model_format: ArchiveFormat, parameters: Mapping[str, str]) -> str:
+    """Return "process" or "thread": the model's parameter, or the default for its format."""
+    is_isolated = model_format in _ISOLATED_FORMATS or COMPILE in parameters
+    return parameters.get("isolation", "process" if is_isolated else "thread")

@@ -1,4 +1,4 @@
-"""What the backend is configured with, for all its models: `backends: {pytorch: {…}}` of server.yaml."""
+"""Backend options for all models: `backends: {pytorch: {…}}` in server.yaml."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from tritonpy import Options
 
 
 class TorchOptions(Options, frozen=True):
-    """Options of the backend."""
+    """Options of the PyTorch backend."""
 
     allow_pickles: Annotated[
         bool,
         msgspec.Meta(
-            description="Load pickled models and weights that execute code of their own, unless a model's parameter ALLOW_PICKLES says no."
+            description="Load pickled models and weights that execute code, unless a model's parameter ALLOW_PICKLES is false."
         ),
     ] = False
     default_max_batch_size: Annotated[
         int | None,
-        msgspec.Meta(description="max_batch_size of a model that can batch and gives none (default: the server's)."),
+        msgspec.Meta(
+            description="max_batch_size of models that support batching and set none (default: the server's)."
+        ),
     ] = None

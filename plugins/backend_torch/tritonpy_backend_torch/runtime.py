@@ -1,4 +1,7 @@
-"""The one door to everything that imports PyTorch, which takes seconds and 200 MB: it opens when the first model loads."""
+"""Import of the code that needs PyTorch, delayed until the first model loads.
+
+The import takes seconds and 200 MB.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,18 @@ from types import ModuleType
 from tritonpy import Unavailable
 
 
-def serving() -> ModuleType:
-    """Return the package `serving`; raises Unavailable where PyTorch is not installed or cannot be imported."""
+def import_pytorch() -> ModuleType:
+    """Return the package `pytorch`; raise `Unavailable` if PyTorch cannot be imported."""
     try:
-        return importlib.import_module("tritonpy_backend_torch.serving")
+        return importlib.import_module("tritonpy_backend_torch.pytorch")
     except (ImportError, OSError) as error:
         raise Unavailable(
-            f"PyTorch cannot be imported ({error}): pip install torch, with the index of https://pytorch.org for your devices"
+            f"PyTorch cannot be imported ({error}): pip install torch, with the package index for your devices from https://pytorch.org"
         ) from error
 
 
 def has_cuda() -> bool:
-    """Say whether the installed PyTorch was built for CUDA, without importing it."""
+    """Return whether the installed PyTorch was built for CUDA, without importing it."""
     spec = importlib.util.find_spec("torch")
     folders = spec.submodule_search_locations if spec is not None else None
     return any(

@@ -1,4 +1,4 @@
-"""What the parameters of a model ask of PyTorch. Pure: PyTorch is not needed to read them."""
+"""Pure parsing of PyTorch settings from model parameters."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _INTER_OP = ("INTER_OP_THREAD_COUNT", "NUM_INTEROP_THREADS")
 
 
 @dataclass(frozen=True, slots=True)
-class TorchSettings:
-    """Settings of one model. Switches that are None leave PyTorch's own state; thread counts that are 0 its default.
+class ModelSettings:
+    """Settings of one model; None keeps PyTorch's switch, and 0 its default thread count.
 
-    `compile` holds the keyword arguments of `torch.compile`, None where nothing was said; `model_class` is empty where the file may choose.
-    `memory_limit` is in bytes, 0 for none.
+    `compile` holds the keyword arguments for `torch.compile`, or None if not set. `model_class` is
+    empty if the file determines the class. `memory_limit` is in bytes, 0 for none.
     """
 
     optimized_execution: bool
@@ -41,17 +41,20 @@ class TorchSettings:
     memory_limit: int
 
 
-def torch_settings(parameters: Mapping[str, str], allow_pickles: bool = False) -> TorchSettings:
-    """Read the settings; raises InvalidArgument for a value that is none. `allow_pickles` is the backend's option."""
-    return TorchSettings(
+def model_settings(parameters: Mapping[str, str], allow_pickles: bool = False) -> ModelSettings:
+    """Return the settings in `parameters`; `allow_pickles` is the backend's option.
+
+    Raises `InvalidArgument` for invalid values.
+    """
+    return ModelSettings(
         optimized_execution=not _switch(parameters, "DISABLE_OPTIMIZED_EXECUTION", default=False),
         inference_mode=_switch(parameters, "INFERENCE_MODE", default=True),
         cudnn=not _switch(parameters, "DISABLE_CUDNN", default=False),
         weight_sharing=_switch(parameters, "ENABLE_WEIGHT_SHARING", default=False),
         cache_cleaning=_switch(parameters, "ENABLE_CACHE_CLEANING", default=False),
-        tensor_fuser=_given(parameters, "ENABLE_TENSOR_FUSER"),
-        jit_profiling=_given(parameters, "ENABLE_JIT_PROFILING"),
-        jit_executor=_given(parameters, "ENABLE_JIT_EXECUTOR"),
+        tensor_fuser=_bool_or_none(parameters, "ENABLE_TENSOR_FUSER"),
+        jit_profiling=_bool_or_none(parameters, "ENABLE_JIT_PROFILING"),
+        jit_executor=_bool_or_none(parameters, "ENABLE_JIT_EXECUTOR"),
         intra_op_threads=_threads(parameters, _INTRA_OP),
         inter_op_threads=_threads(parameters, _INTER_OP),
         compile=_compile(parameters),
@@ -63,12 +66,12 @@ def torch_settings(parameters: Mapping[str, str], allow_pickles: bool = False) -
     )
 
 
-def _given(parameters: Mapping[str, str], key: str) -> bool | None:
+def _bool_or_none(parameters: Mapping[str, str], key: str) -> bool | None:
     return parameter_bool(key, parameters[key]) if key in parameters else None
 
 
 def _switch(parameters: Mapping[str, str], key: str, default: bool) -> bool:
-    given = _given(parameters, key)
+    given = _bool_or_none(parameters, key)
     return default if given is None else given
 
 
@@ -82,7 +85,7 @@ def _compile(parameters: Mapping[str, str]) -> Mapping[str, Any] | None:
     try:
         found = json.loads(parameters[COMPILE])
     except ValueError as error:
-        raise InvalidArgument(f"parameter '{COMPILE}' is no JSON: {error}") from None
+        raise InvalidArgument(f"parameter '{COMPILE}' is not valid JSON: {error}") from None
     if not isinstance(found, dict):
         raise InvalidArgument(f"parameter '{COMPILE}' must be a JSON object, such as {{\"dynamic\": true}}")
     if "model" in found:

@@ -1,4 +1,4 @@
-"""What a model says of its own inputs and outputs."""
+"""Signature of a PyTorch model: its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ ANY_ROWS = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """Data type in the protocol's name and shape of one tensor; a dimension that the model leaves open is -1, a scalar has none."""
+    """Data type and shape of one tensor; a dynamic dimension is -1, a scalar has no dimensions."""
 
     datatype: str
     dims: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One input or output: the names that a configuration may give it, the best one first, and its tensor where the model tells that.
+class TensorSpec:
+    """One input or output, with the names that a configuration may use, the preferred one first.
 
-    An input that is not `required` has the value `default` where a request leaves it out. One without any name always has it.
+    `info` is None if the model does not describe the tensor. An input that is not `required` has
+    the value `default` if a request omits it. One without names always has this value.
     """
 
     names: tuple[str, ...]
@@ -32,38 +33,40 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Inputs and outputs in the model's order, and how many rows a batch may have: 0 where the model does not batch or does not tell.
+    """Inputs and outputs in the model's order.
 
-    `named_freely` is true for a model that knows nothing but the names of its arguments, if those: a configuration may then number its inputs and
-    outputs, or just list them in order. `takes_dict` is true for one that takes all its inputs as one dictionary, under any names.
+    `max_rows` is the largest batch, or 0 if it is unknown or the model does not batch. With
+    `has_free_names`, the model defines at most the names of its arguments; a configuration may
+    number inputs and outputs or list them in order. With `takes_dict`, the model takes all inputs
+    as one dictionary with arbitrary names.
     """
 
-    inputs: tuple[Place, ...]
-    outputs: tuple[Place, ...] = ()
-    most_rows: int = 0
-    named_freely: bool = False
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...] = ()
+    max_rows: int = 0
+    has_free_names: bool = False
     takes_dict: bool = False
 
     @property
-    def given(self) -> tuple[Place, ...]:
-        """The inputs that requests may give."""
-        return tuple([place for place in self.inputs if place.names])
+    def client_inputs(self) -> tuple[TensorSpec, ...]:
+        """The inputs that requests may contain."""
+        return tuple([spec for spec in self.inputs if spec.names])
 
     @property
     def is_complete(self) -> bool:
-        """Say whether a configuration can be made of it."""
-        return bool(self.given and self.outputs) and all(
-            place.info is not None for place in (*self.given, *self.outputs)
+        """Whether the signature is sufficient to complete a configuration."""
+        return bool(self.client_inputs and self.outputs) and all(
+            spec.info is not None for spec in (*self.client_inputs, *self.outputs)
         )
 
     def input_numbers(self) -> Mapping[str, int]:
-        """Return the number of the input that each possible name means."""
+        """Return the index of the input for each accepted name."""
         return _numbers(self.inputs)
 
     def output_numbers(self) -> Mapping[str, int]:
-        """Return the number of the output that each possible name means."""
+        """Return the index of the output for each accepted name."""
         return _numbers(self.outputs)
 
 
-def _numbers(places: tuple[Place, ...]) -> Mapping[str, int]:
-    return {name: number for number, place in reversed(list(enumerate(places))) for name in reversed(place.names)}
+def _numbers(specs: tuple[TensorSpec, ...]) -> Mapping[str, int]:
+    return {name: number for number, spec in reversed(list(enumerate(specs))) for name in reversed(spec.names)}

@@ -1,4 +1,4 @@
-"""The structure of a model's arguments and results, as torch.export and AOTInductor write it down. Pure."""
+"""Pure parsing of the structure of arguments and results in torch.export's notation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ _SEQUENCES = frozenset({"builtins.tuple", "builtins.list"})
 _DICTIONARIES = frozenset({"builtins.dict", "collections.OrderedDict"})
 
 
-def leaves(spec: str) -> tuple[Keys, ...]:
-    """Return the way to each leaf of a written `TreeSpec`, in order: numbers in tuples and lists, keys in dictionaries.
+def tree_leaves(spec: str) -> tuple[Keys, ...]:
+    """Return the path to each leaf of a serialized `TreeSpec`, in order.
 
-    Raises InvalidArgument for containers of another kind.
+    A path consists of indexes for tuples and lists, and keys for dictionaries. Raises
+    `InvalidArgument` for other containers.
     """
     return tuple(_leaves(json.loads(spec)[1]))
 
@@ -43,13 +44,13 @@ def _keys(kind: str, context: Any, count: int) -> Sequence[str | int]:
 
 
 def input_name(keys: Keys) -> str:
-    """Return Triton's name of a leaf of the arguments: `ARGS[0]`, `KWARGS[mask]`, `ARGS[2][key]`."""
+    """Return Triton's name of an argument leaf: `ARGS[0]`, `KWARGS[mask]`, `ARGS[2][key]`."""
     head, *rest = keys
     return ("KWARGS" if head == 1 else "ARGS") + _brackets(rest)
 
 
 def output_name(keys: Keys) -> str:
-    """Return Triton's name of a leaf of the results: `RESULT`, `RESULT[0]`, `RESULT[key]`."""
+    """Return Triton's name of a result leaf: `RESULT`, `RESULT[0]`, `RESULT[key]`."""
     return "RESULT" + _brackets(keys)
 
 

@@ -1,4 +1,4 @@
-"""Tiny models, written once, and what loads them."""
+"""Fixtures for tiny models and their harnesses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Load = Callable[..., BackendHarness]
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of models that no test changes: decoder, encoder and translator, each with a tokenizer."""
+    """A folder of unchanged models: decoder, encoder and translator, each with a tokenizer."""
     folder = tmp_path_factory.mktemp("models")
     for name in ("decoder", "encoder", "translator"):
         write_tokenizer(folder / name)
@@ -30,28 +30,28 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def decoder(shelf: Path) -> tuple[Path, Plain]:
-    """A decoder with random weights, and the same in plain numpy."""
+    """A decoder with random weights, and the same model in plain numpy."""
     return shelf / "decoder", Plain(write_decoder(shelf / "decoder"))
 
 
 @pytest.fixture(scope="session")
 def encoder(shelf: Path) -> tuple[Path, Plain]:
-    """An encoder with random weights, and the same in plain numpy."""
+    """An encoder with random weights, and the same model in plain numpy."""
     return shelf / "encoder", Plain(write_encoder(shelf / "encoder"))
 
 
 @pytest.fixture(scope="session")
 def translator(shelf: Path) -> tuple[Path, Plain]:
-    """An encoder-decoder model with random weights, and the same in plain numpy."""
+    """An encoder-decoder model with random weights, and the same model in plain numpy."""
     return shelf / "translator", Plain(write_translator(shelf / "translator"))
 
 
 @pytest.fixture
 def speaker(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a model that says what the test wants."""
+    """Return a function that writes a model which generates given tokens."""
 
-    def make(says: list[int], name: str = "speaker", **options: Any) -> Path:
-        write_speaker(tmp_path / name, says, **options)
+    def make(tokens: list[int], name: str = "speaker", **options: Any) -> Path:
+        write_speaker(tmp_path / name, tokens, **options)
         write_tokenizer(tmp_path / name)
         return tmp_path / name
 
@@ -60,11 +60,12 @@ def speaker(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def load(tmp_path: Path) -> Load:
-    """Returns the harness for a copy of a model's folder, with a configuration."""
+    """Return a function that returns a harness for a copy of a model's folder."""
 
     def make(source: Path, text: str = "", **parameters: str) -> BackendHarness:
         shutil.copytree(source, tmp_path / "m" / "1" / "model", dirs_exist_ok=True)
-        # One thread each: on a machine that others use, threads that wait for each other take many times as long.
+        # One thread each: on a busy machine, threads that wait for each other are many times
+        # slower.
         for key, value in {"intra_op_thread_count": "1", **parameters}.items():
             text += f' parameters {{ key: "{key}" value {{ string_value: {_quoted(value)} }} }}'
         return BackendHarness(
@@ -79,7 +80,7 @@ def _quoted(text: str) -> str:
 
 
 def inputs(text: str | None = None, **values: Any) -> dict[str, np.ndarray[Any, Any]]:
-    """Return the arrays of a request that generates."""
+    """Return the arrays of a generation request."""
     kinds = {int: np.int32, float: np.float32, bool: np.bool_}
     arrays = {} if text is None else {"text_input": np.array([text.encode()], object)}
     for name, value in values.items():
@@ -93,7 +94,7 @@ def inputs(text: str | None = None, **values: Any) -> dict[str, np.ndarray[Any, 
 
 
 def output(response: InferResponse, name: str = "text_output") -> Any:
-    """Return the elements of an output, texts decoded."""
+    """Return the elements of an output, with decoded strings."""
     assert response.error is None, response.error
     array = next(tensor for tensor in response.outputs if tensor.name == name).numpy()
     return [each.decode() for each in array.ravel()] if array.dtype == object else array.tolist()

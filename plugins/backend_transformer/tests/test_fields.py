@@ -6,8 +6,8 @@ import pytest
 
 from tritonpy import DATATYPE_OF_NUMBER, InvalidArgument
 from tritonpy.testing import model_config
-from tritonpy_backend_transformer.fields import check, completed, fields_of
-from tritonpy_backend_transformer.folder import read_folder
+from tritonpy_backend_transformer.fields import check_config, complete_config, fields_of
+from tritonpy_backend_transformer.model_folder import read_folder
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def described(items):
     return {item.name: (DATATYPE_OF_NUMBER[item.data_type].config_name, list(item.dims)) for item in items}
 
 
-def test_a_model_that_generates_is_described_as_by_hand(writing):
-    found = completed(model_config('name: "m" max_batch_size: 0'), writing, 4)
+def test_the_complete_configuration_of_a_generating_model(writing):
+    found = complete_config(model_config('name: "m" max_batch_size: 0'), writing, 4)
     assert found.model_transaction_policy.decoupled
     assert (found.max_batch_size, found.WhichOneof("scheduling_choice")) == (0, None)
     assert all(item.optional for item in found.input)
@@ -44,20 +44,20 @@ def test_a_model_that_generates_is_described_as_by_hand(writing):
         "text_output": ("TYPE_STRING", [-1]), "finish_reason": ("TYPE_STRING", [-1]), "cumulative_logprob": ("TYPE_FP32", [-1]),
         "logprobs": ("TYPE_STRING", [-1]), "num_input_tokens": ("TYPE_UINT32", [1]), "num_output_tokens": ("TYPE_UINT32", [-1]),
     }  # fmt: skip
-    check(found, writing)
+    check_config(found, writing)
 
 
-def test_without_a_tokenizer_there_are_tokens_alone(tmp_path, decoder, translator):
+def test_without_a_tokenizer_a_model_takes_token_ids_only(tmp_path, decoder, translator):
     for name, (folder, _) in (("one", decoder), ("two", translator)):
         shutil.copytree(folder, tmp_path / name, ignore=shutil.ignore_patterns("tokenizer.json"))
-        found = completed(model_config('name: "m"'), fields_of(read_folder(tmp_path / name)), 4)
+        found = complete_config(model_config('name: "m"'), fields_of(read_folder(tmp_path / name)), 4)
         names = {item.name for item in (*found.input, *found.output)}
         assert {"input_ids", "output_ids"} < names
         assert not {"text_input", "text_output", "prefix"} & names
 
 
-def test_an_encoder_is_described_as_by_hand(embedding):
-    found = completed(model_config('name: "m"'), embedding, 4)
+def test_the_complete_configuration_of_an_encoder(embedding):
+    found = complete_config(model_config('name: "m"'), embedding, 4)
     assert (found.max_batch_size, found.WhichOneof("scheduling_choice")) == (4, "dynamic_batching")
     assert not found.model_transaction_policy.decoupled
     assert described(found.input) == {
@@ -68,17 +68,17 @@ def test_an_encoder_is_described_as_by_hand(embedding):
     assert described(found.output) == {"embedding": ("TYPE_FP32", [32])}
 
 
-def test_what_a_configuration_says_stays(writing):
+def test_configured_fields_are_kept(writing):
     text = """
         name: "m" model_transaction_policy { decoupled: false }
         input { name: "text_input" data_type: TYPE_STRING dims: 1 }
         output { name: "text_output" data_type: TYPE_STRING dims: 1 }"""
-    found = completed(model_config(text), writing, 4)
+    found = complete_config(model_config(text), writing, 4)
     assert not found.model_transaction_policy.decoupled
     assert not found.input[0].optional
     assert found.input[1].optional
     assert list(found.output[0].dims) == [1]
-    check(found, writing)
+    check_config(found, writing)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +103,12 @@ def test_what_a_configuration_says_stays(writing):
         ),
     ],
 )
-def test_a_configuration_that_contradicts_the_model_is_refused(writing, text, why):
+def test_a_configuration_that_contradicts_the_model_is_rejected(writing, text, why):
     with pytest.raises(InvalidArgument) as caught:
-        check(model_config(f'name: "m" {text}'), writing)
+        check_config(model_config(f'name: "m" {text}'), writing)
     assert why in caught.value.message
 
 
-def test_an_encoder_is_not_decoupled(embedding):
+def test_a_decoupled_encoder_is_rejected(embedding):
     with pytest.raises(InvalidArgument, match="cannot be decoupled"):
-        check(model_config('name: "m" model_transaction_policy { decoupled: true }'), embedding)
+        check_config(model_config('name: "m" model_transaction_policy { decoupled: true }'), embedding)

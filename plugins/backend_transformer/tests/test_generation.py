@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InferRequest, Internal
-from tritonpy.testing import SlowClient, Witness
+from tritonpy.testing import RecordingSink, SlowClient
 from tritonpy_backend_transformer.continuation import Hypothesis
-from tritonpy_backend_transformer.folder import read_folder
 from tritonpy_backend_transformer.generation import Generation
-from tritonpy_backend_transformer.outputs import Wording
+from tritonpy_backend_transformer.model_folder import read_folder
+from tritonpy_backend_transformer.outputs import TextFormat
 
-from .listening import text
-from .tiny_models import END, TOKENS, numbers_of
+from .fakes import text
+from .tiny_models import END, TOKENS, token_ids_of
 
 
 class Model:
@@ -22,91 +22,95 @@ def begin(decoder):
     tokenizer = read_folder(decoder[0]).tokenizer
 
     def make(interval=1, count=1, client=None, **sampling):
-        witness = Witness()
-        request = InferRequest("m", {}, client, 1) if client else InferRequest("m", {}, witness.sink, 1, owner=witness)
+        recorder = RecordingSink()
+        request = (
+            InferRequest("m", {}, client, 1) if client else InferRequest("m", {}, recorder.sink, 1, owner=recorder)
+        )
         generation = Generation(
             request, Model, ["text_output", "finish_reason"], interval,
-            Wording("", tokenizer, TOKENS),
+            TextFormat("", tokenizer, TOKENS),
         )  # fmt: skip
-        generation.texts += [text(ear=generation, tokenizer=tokenizer, **sampling) for _ in range(count)]
-        return generation, request, witness
+        generation.texts += [text(listener=generation, tokenizer=tokenizer, **sampling) for _ in range(count)]
+        return generation, request, recorder
 
     return make
 
 
-def feed(generation, *numbers, place=0):
-    for number in numbers:
+def feed(generation, *token_ids, place=0):
+    for number in token_ids:
         generation.texts[place].add(number, None)
-        generation.heard()
+        generation.on_progress()
 
 
-def told(witness, request):
-    answers = witness.answers(request)
-    assert all(answer.error is None for answer in answers)
-    return [([each.decode() for each in answer.outputs[0].strings()], answer.final) for answer in answers]
+def sent(recorder, request):
+    responses = recorder.responses(request)
+    assert all(response.error is None for response in responses)
+    return [([each.decode() for each in response.outputs[0].strings()], response.final) for response in responses]
 
 
-def test_a_stream_is_answered_for_each_token_and_ends_with_the_final_flag(begin):
-    generation, request, witness = begin()
-    feed(generation, *numbers_of("a€"), END)
-    assert told(witness, request) == [(["a"], False), (["€"], False), ([""], True)]
+def test_a_stream_has_a_response_per_token_and_ends_with_the_final_flag(begin):
+    generation, request, recorder = begin()
+    feed(generation, *token_ids_of("a€"), END)
+    assert sent(recorder, request) == [(["a"], False), (["€"], False), ([""], True)]
 
 
-def test_a_stream_may_be_answered_for_several_tokens(begin):
-    generation, request, witness = begin(interval=3)
-    feed(generation, *numbers_of("abcdefgh"), END)
-    assert told(witness, request) == [(["abc"], False), (["def"], False), (["gh"], True)]
+def test_a_response_of_a_stream_may_have_several_tokens(begin):
+    generation, request, recorder = begin(interval=3)
+    feed(generation, *token_ids_of("abcdefgh"), END)
+    assert sent(recorder, request) == [(["abc"], False), (["def"], False), (["gh"], True)]
 
 
-def test_without_a_stream_there_is_one_answer(begin):
-    generation, request, witness = begin(interval=None)
-    feed(generation, *numbers_of("abc"), END)
-    assert told(witness, request) == [(["abc"], True)]
+def test_without_a_stream_there_is_one_response(begin):
+    generation, request, recorder = begin(interval=None)
+    feed(generation, *token_ids_of("abc"), END)
+    assert sent(recorder, request) == [(["abc"], True)]
 
 
-def test_an_answer_has_all_texts_of_its_request(begin):
-    generation, request, witness = begin(count=2)
-    feed(generation, *numbers_of("a"), place=0)
-    feed(generation, *numbers_of("x"), END, place=1)
-    feed(generation, *numbers_of("b"), END, place=0)
-    assert told(witness, request) == [(["a", ""], False), (["", "x"], False), (["b", ""], False), (["", ""], True)]
+def test_a_response_has_all_texts_of_its_request(begin):
+    generation, request, recorder = begin(count=2)
+    feed(generation, *token_ids_of("a"), place=0)
+    feed(generation, *token_ids_of("x"), END, place=1)
+    feed(generation, *token_ids_of("b"), END, place=0)
+    assert sent(recorder, request) == [(["a", ""], False), (["", "x"], False), (["b", ""], False), (["", ""], True)]
 
 
-def test_a_slow_reader_gets_what_waited_in_one_answer(begin):
+def test_a_slow_client_gets_pending_text_in_one_response(begin):
     client = SlowClient(1)
     generation, _, _ = begin(client=client)
-    feed(generation, *numbers_of("abc"))
+    feed(generation, *token_ids_of("abc"))
     assert client.most == 1
     assert client.fetch().outputs[0].strings() == [b"a"]
-    feed(generation, *numbers_of("d"))
+    feed(generation, *token_ids_of("d"))
     assert client.fetch().outputs[0].strings() == [b"bcd"]
-    feed(generation, *numbers_of("efg"), END)
-    assert [answer.outputs[0].strings() for answer in client.fetch_all()] == [[b"e"], [b"fg"]]
+    feed(generation, *token_ids_of("efg"), END)
+    assert [response.outputs[0].strings() for response in client.fetch_all()] == [[b"e"], [b"fg"]]
     assert client.most == 2
 
 
-def test_a_search_is_answered_at_once(begin):
-    generation, request, witness = begin(count=2, beam_width=2)
-    generation.found([Hypothesis(numbers_of("ab"), -1.0, ended=True), Hypothesis(numbers_of("c"), -2.0, ended=False)])
-    assert told(witness, request) == [(["ab", "c"], True)]
+def test_a_beam_search_has_one_response(begin):
+    generation, request, recorder = begin(count=2, beam_width=2)
+    generation.on_search_results(
+        [Hypothesis(token_ids_of("ab"), -1.0, ended=True), Hypothesis(token_ids_of("c"), -2.0, ended=False)]
+    )
+    assert sent(recorder, request) == [(["ab", "c"], True)]
 
 
-def test_a_cancelled_request_is_answered_as_that(begin):
-    generation, request, witness = begin()
-    feed(generation, *numbers_of("a"))
+def test_a_cancelled_request_gets_an_error(begin):
+    generation, request, recorder = begin()
+    feed(generation, *token_ids_of("a"))
     request.cancelled = True
-    assert not generation.wanted()
+    assert not generation.is_active()
     generation.texts[0].cancel()
-    generation.heard()
-    assert witness.answers(request)[-1].error.message == "Request cancelled"
+    generation.on_progress()
+    assert recorder.responses(request)[-1].error.message == "Request cancelled"
 
 
-def test_a_failure_ends_all_texts_and_is_told_once(begin):
-    generation, request, witness = begin(count=2)
+def test_an_error_ends_all_texts_and_is_sent_once(begin):
+    generation, request, recorder = begin(count=2)
     texts = list(generation.texts)
-    generation.failed(Internal("it broke"))
-    generation.failed(Internal("it broke again"))
-    generation.heard()
-    [answer] = witness.answers(request)
-    assert answer.error.message == "it broke"
+    generation.on_error(Internal("it broke"))
+    generation.on_error(Internal("it broke again"))
+    generation.on_progress()
+    [response] = recorder.responses(request)
+    assert response.error.message == "it broke"
     assert [each.finish for each in texts] == ["cancelled", "cancelled"]

@@ -27,11 +27,11 @@ FILE = ModelFile(
         ("int16", 48 + 24 + 2),
     ],
 )
-def test_weights_take_what_their_type_takes(compute_type, size):
+def test_the_size_of_weights_depends_on_the_compute_type(compute_type, size):
     assert weight_bytes(FILE, compute_type) == size
 
 
-def test_weights_that_are_not_converted_take_what_the_file_takes(decoder):
+def test_unconverted_weights_have_the_size_in_the_file(decoder):
     path = decoder[0] / "model.bin"
     found = weight_bytes(read_model_file(path), "float32")
     assert 0.95 * path.stat().st_size < found < path.stat().st_size

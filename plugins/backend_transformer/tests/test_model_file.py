@@ -22,20 +22,20 @@ def test_kind_and_shapes_are_read(decoder):
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.3, 0.9999])
-def test_a_file_that_was_cut_off_is_refused(decoder, tmp_path, share):
+def test_a_truncated_file_is_rejected(decoder, tmp_path, share):
     data = (decoder[0] / "model.bin").read_bytes()
     path = tmp_path / "model.bin"
     path.write_bytes(data[: int(len(data) * share)])
     with pytest.raises(InvalidArgument) as caught:
         read_model_file(path)
     assert caught.value.message == (
-        f"'{path}' is damaged or was cut off ({int(len(data) * share)} bytes): convert or copy the model again"
+        f"'{path}' is damaged or truncated ({int(len(data) * share)} bytes): convert or copy the model again"
     )
 
 
 @pytest.mark.parametrize("data", [b"PK\x03\x04 a zip file, not a model", struct.pack("<I", 99) + b"later"])
-def test_a_file_that_is_something_else_is_refused(tmp_path, data):
+def test_a_file_of_another_format_is_rejected(tmp_path, data):
     path = tmp_path / "model.bin"
     path.write_bytes(data)
-    with pytest.raises(InvalidArgument, match="is no model of CTranslate2, or one of a version that is not known"):
+    with pytest.raises(InvalidArgument, match="is not a CTranslate2 model, or has an unknown version"):
         read_model_file(path)

@@ -5,27 +5,27 @@ import json
 import numpy as np
 import pytest
 
-from tritonpy_backend_transformer.continuation import Choice, News
-from tritonpy_backend_transformer.folder import read_folder
-from tritonpy_backend_transformer.outputs import OUTPUTS, Telling, Wording, tensors_of
+from tritonpy_backend_transformer.continuation import Choice, TextDelta
+from tritonpy_backend_transformer.model_folder import read_folder
+from tritonpy_backend_transformer.outputs import OUTPUTS, ResponseContent, TextFormat, tensors_of
 
-from .listening import text
+from .fakes import text
 from .tiny_models import TOKENS
 
 
 @pytest.fixture
-def telling(decoder):
+def content(decoder):
     texts = [text(4), text(4)]
     texts[0].log_prob, texts[1].log_prob = -1.5, -2.5
     news = [
-        News("a", [Choice(5, -0.5, ((9, -0.25), (5, -0.5)))], None),
-        News("bc", [Choice(6, -1.0), Choice(7, -1.5)], "stop"),
+        TextDelta("a", [Choice(5, -0.5, ((9, -0.25), (5, -0.5)))], None),
+        TextDelta("bc", [Choice(6, -1.0), Choice(7, -1.5)], "stop"),
     ]
-    return Telling(texts, news, Wording("Q: ", read_folder(decoder[0]).tokenizer, TOKENS))
+    return ResponseContent(texts, news, TextFormat("Q: ", read_folder(decoder[0]).tokenizer, TOKENS))
 
 
-def test_every_output_has_its_type_and_an_element_per_text(telling):
-    found = {tensor.name: tensor for tensor in tensors_of(list(OUTPUTS), telling)}
+def test_every_output_has_its_type_and_an_element_per_text(content):
+    found = {tensor.name: tensor for tensor in tensors_of(list(OUTPUTS), content)}
     types = {name: (tensor.datatype, tensor.shape) for name, tensor in found.items()}
     assert types == {
         "text_output": ("BYTES", (2,)), "output_ids": ("INT32", (4,)), "finish_reason": ("BYTES", (2,)), "cumulative_logprob": ("FP32", (2,)),
@@ -39,8 +39,8 @@ def test_every_output_has_its_type_and_an_element_per_text(telling):
     assert found["num_output_tokens"].numpy().tolist() == [1, 2]
 
 
-def test_log_probabilities_are_told_as_vllm_does(telling):
-    [tensor] = tensors_of(["logprobs"], telling)
+def test_log_probabilities_have_vllms_format(content):
+    [tensor] = tensors_of(["logprobs"], content)
     [one, two] = [json.loads(each) for each in tensor.strings()]
     assert one == [
         {
@@ -52,7 +52,9 @@ def test_log_probabilities_are_told_as_vllm_does(telling):
     assert two[0]["6"]["rank"] is None
 
 
-def test_one_text_has_its_tokens_as_they_are():
-    telling = Telling([text()], [News("", [Choice(8, None), Choice(9, None)], None)], Wording("", None, TOKENS))
-    [tensor] = tensors_of(["output_ids"], telling)
+def test_token_ids_of_one_text_are_not_padded():
+    content = ResponseContent(
+        [text()], [TextDelta("", [Choice(8, None), Choice(9, None)], None)], TextFormat("", None, TOKENS)
+    )
+    [tensor] = tensors_of(["output_ids"], content)
     assert tensor.numpy().tolist() == [8, 9]

@@ -1,4 +1,4 @@
-"""What the README shows works as it stands there."""
+"""The examples of the README work."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tritonpy.testing import running_server
 from tritonpy_backend_transformer.fields import fields_of
-from tritonpy_backend_transformer.folder import read_folder
-from tritonpy_backend_transformer.sampling import KNOWN
-from tritonpy_backend_transformer.settings import _READ as PARAMETERS
+from tritonpy_backend_transformer.model_folder import read_folder
+from tritonpy_backend_transformer.sampling import PARAMETER_NAMES
+from tritonpy_backend_transformer.settings import _PARSERS as PARAMETERS
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 
@@ -23,27 +23,27 @@ def block(language: str) -> str:
     return found
 
 
-def test_the_example_is_trained_and_served(tmp_path, monkeypatch):
+def test_the_example_can_be_trained_and_served(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(block("python"), "README.md", "exec"), {})  # noqa: S102
     commands = [shlex.split(line) for line in README.splitlines() if line.startswith("    curl ")]
     serve = next(shlex.split(line) for line in README.splitlines() if line.startswith("    tritonpy serve "))
     assert serve == ["tritonpy", "serve", "--model-repository", "models"]
     config = {"repositories": [{"url": "models"}], "frontends": {"http": {"port": 0}, "grpc": False, "metrics": False}}
-    told = []
+    bodies = []
     with running_server(config) as server:
         for command in commands:
             path = next(word for word in command if "/v2/" in word).partition("/")[2]
             with closing(http.client.HTTPConnection(server.http, timeout=30)) as connection:
                 connection.request("POST", f"/{path}", command[command.index("-d") + 1])
-                told.append(connection.getresponse().read().decode())
-    assert json.loads(told[0]) == json.loads(block("json"))
-    answers = [json.loads(line.removeprefix("data: ")) for line in told[1].split("\n\n") if line]
-    assert [answer["text_output"] for answer in answers] == [" sat", " on", " a", " mat"]
+                bodies.append(connection.getresponse().read().decode())
+    assert json.loads(bodies[0]) == json.loads(block("json"))
+    responses = [json.loads(line.removeprefix("data: ")) for line in bodies[1].split("\n\n") if line]
+    assert [response["text_output"] for response in responses] == [" sat", " on", " a", " mat"]
 
 
-def test_everything_that_may_be_said_is_told(decoder, encoder, translator):
-    names = {*PARAMETERS, "GPU_DEVICE_IDS", "isolation"} | (KNOWN - {"best_of", "use_beam_search"})
+def test_all_inputs_outputs_and_parameters_are_documented(decoder, encoder, translator):
+    names = {*PARAMETERS, "GPU_DEVICE_IDS", "isolation"} | (PARAMETER_NAMES - {"best_of", "use_beam_search"})
     for path, _ in (decoder, encoder, translator):
         fields = fields_of(read_folder(path))
         names |= {*fields.inputs, *fields.outputs}

@@ -4,23 +4,23 @@ import pytest
 
 from tritonpy import InvalidArgument, Unsupported
 from tritonpy_backend_transformer.sampling import Sampling
-from tritonpy_backend_transformer.settings import Pooling, Settings, check_pooling, check_precision, settings
+from tritonpy_backend_transformer.settings import Pooling, Settings, check_pooling, check_precision, read_settings
 
 
-def test_nothing_configured_leaves_the_defaults():
-    found = settings({}, translates=False)
+def test_defaults():
+    found = read_settings({}, is_encoder_decoder=False)
     assert found == Settings("default", 0, 2, 32, None, True, False, Pooling.MEAN, True, Sampling())
-    assert settings({}, translates=True).sampling.max_tokens == 256
+    assert read_settings({}, is_encoder_decoder=True).sampling.max_tokens == 256
 
 
 def test_every_parameter_is_read():
-    found = settings(
+    found = read_settings(
         {
             "precision": "bf16", "intra_op_thread_count": "3", "inter_op_thread_count": "4", "max_num_seqs": "8", "max_model_len": "100",
             "add_special_tokens": "false", "flash_attention": "true", "pooling": "cls", "normalize": "off",
             "sampling_parameters": '{"temperature": 0.5}', "unrelated": "x",
         },
-        translates=False,
+        is_encoder_decoder=False,
     )  # fmt: skip
     assert found == Settings("bfloat16", 3, 4, 8, 100, False, True, Pooling.CLS, False, Sampling(temperature=0.5))
 
@@ -32,36 +32,40 @@ def test_every_parameter_is_read():
         ("pooling", "sum", "'pooling' must be one of mean, cls, last, pooler, not 'sum'"),
         ("max_num_seqs", "0", "'max_num_seqs' must be a whole number of at least 1, not '0'"),
         ("intra_op_thread_count", "4097", "'intra_op_thread_count' must be a whole number of at least 0 and at most 4096, not '4097'"),
-        ("sampling_parameters", "x", "'sampling_parameters' is no JSON"),
+        ("sampling_parameters", "x", "'sampling_parameters' is not valid JSON"),
     ],
 )  # fmt: skip
-def test_a_value_that_is_none_is_refused(key, value, text):
+def test_invalid_values_are_rejected(key, value, text):
     with pytest.raises(InvalidArgument) as caught:
-        settings({key: value}, translates=False)
+        read_settings({key: value}, is_encoder_decoder=False)
     assert text in caught.value.message
 
 
-def test_a_precision_that_the_device_lacks_is_refused_with_what_there_is():
+def test_an_unsupported_precision_is_rejected_with_the_supported_ones():
     check_precision("int8", {"int8", "float32"}, "this CPU")
     check_precision("auto", set(), "this CPU")
     with pytest.raises(Unsupported) as caught:
         check_precision("bfloat16", {"float32", "int8", "int8_float32"}, "this CPU")
-    assert caught.value.message == "'precision' bf16 is not possible on this CPU, which can do: fp32, int8, int8_fp32"
+    assert caught.value.message == "'precision' bf16 is not possible on this CPU, which supports: fp32, int8, int8_fp32"
 
 
-def test_a_pooler_must_be_there():
-    wanted = settings({"pooling": "pooler"}, translates=False)
-    check_pooling(wanted, has_pooler=True)
+def test_pooler_pooling_needs_a_pooler():
+    settings = read_settings({"pooling": "pooler"}, is_encoder_decoder=False)
+    check_pooling(settings, has_pooler=True)
     with pytest.raises(InvalidArgument, match="the model has no such layer"):
-        check_pooling(wanted, has_pooler=False)
+        check_pooling(settings, has_pooler=False)
 
 
-def test_tensor_parallelism_is_refused():
-    assert settings({"tensor_parallel": "false"}, translates=False) == settings({}, translates=False)
-    with pytest.raises(Unsupported, match="'tensor_parallel' is not served"):
-        settings({"tensor_parallel": "true"}, translates=False)
+def test_tensor_parallelism_is_rejected():
+    assert read_settings({"tensor_parallel": "false"}, is_encoder_decoder=False) == read_settings(
+        {}, is_encoder_decoder=False
+    )
+    with pytest.raises(Unsupported, match="'tensor_parallel' is not supported"):
+        read_settings({"tensor_parallel": "true"}, is_encoder_decoder=False)
 
 
-def test_a_limit_that_nobody_would_keep_is_refused():
-    with pytest.raises(Unsupported, match="'memory_limit_bytes' cannot be kept: CTranslate2 bounds no device's memory"):
-        settings({"memory_limit_bytes": "1GiB"}, translates=False)
+def test_a_memory_limit_is_rejected():
+    with pytest.raises(
+        Unsupported, match="'memory_limit_bytes' is not supported: CTranslate2 cannot limit a device's memory"
+    ):
+        read_settings({"memory_limit_bytes": "1GiB"}, is_encoder_decoder=False)

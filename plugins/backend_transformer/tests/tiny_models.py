@@ -1,4 +1,4 @@
-"""Tiny models in CTranslate2's format, written with numpy alone, and what they compute in plain numpy."""
+"""Tiny models in CTranslate2's format, and the same models in plain numpy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HEADS = 4
 
 
 def write_tokenizer(folder: Path, starts: bool = True, tokens: Sequence[str] = TOKENS) -> Tokenizer:
-    """Write a tokenizer of bytes, which puts <s> before a text where `starts` is set."""
+    """Write a tokenizer of bytes, which puts <s> before a text if `starts`."""
     merges = [("h", "e"), ("Ġ", "w")] if "he" in tokens else []
     tokenizer = Tokenizer(models.BPE({token: number for number, token in enumerate(tokens)}, merges, unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -33,7 +33,7 @@ def write_tokenizer(folder: Path, starts: bool = True, tokens: Sequence[str] = T
 
 
 class Weights:
-    """Gives a spec random weights, or none, and keeps them for the plain computation."""
+    """Sets random weights in a spec."""
 
     def __init__(self, seed: int, width: int) -> None:
         self.random = np.random.default_rng(seed)
@@ -60,17 +60,17 @@ class Weights:
         self.linear(spec.linear_1, self.width, 2 * self.width)
 
 
-def _save(spec: Any, folder: Path, quantisation: str | None) -> None:
+def _save(spec: Any, folder: Path, quantization: str | None) -> None:
     spec.validate()
-    spec.optimize(quantisation)
+    spec.optimize(quantization)
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
 
 
 def write_decoder(
-    folder: Path, seed: int = 0, width: int = 32, positions: int = 96, layers: int = 2, quantisation: str | None = None
+    folder: Path, seed: int = 0, width: int = 32, positions: int = 96, layers: int = 2, quantization: str | None = None
 ) -> dict[str, Any]:
-    """Write a decoder in the manner of GPT-2 with random weights; return those."""
+    """Write a decoder like GPT-2 with random weights and return them."""
     weights = Weights(seed, width)
     spec = transformer_spec.TransformerDecoderModelSpec.from_config(
         layers, HEADS, pre_norm=True, activation=common_spec.Activation.GELUTanh
@@ -86,17 +86,17 @@ def write_decoder(
     weights.linear(decoder.projection, len(TOKENS), width)
     spec.register_vocabulary(TOKENS)
     kept = dict(spec.variables())
-    _save(spec, folder, quantisation)
+    _save(spec, folder, quantization)
     return kept
 
 
-def write_speaker(folder: Path, says: Sequence[int], behind: int = 3, positions: int = 64) -> None:
-    """Write a decoder that says the tokens `says` and ends, whatever it is asked, behind a prompt of `behind` tokens.
+def write_speaker(folder: Path, tokens: Sequence[int], prompt_length: int = 3, positions: int = 64) -> None:
+    """Write a decoder that generates `tokens` and ends, after any prompt of `prompt_length` tokens.
 
-    Its next token depends on nothing but the position.
+    Its next token only depends on the position.
     """
     script = [END] * positions
-    script[behind - 1 : behind - 1 + len(says)] = says
+    script[prompt_length - 1 : prompt_length - 1 + len(tokens)] = tokens
     width = (positions + HEADS - 1) // HEADS * HEADS
     spec = transformer_spec.TransformerDecoderModelSpec.from_config(1, HEADS, pre_norm=True)
     decoder = spec.decoder
@@ -118,7 +118,7 @@ def write_speaker(folder: Path, says: Sequence[int], behind: int = 3, positions:
 def write_encoder(
     folder: Path, seed: int = 0, width: int = 32, positions: int = 48, pooler: bool = True
 ) -> dict[str, Any]:
-    """Write an encoder in the manner of BERT with random weights; return those."""
+    """Write an encoder like BERT with random weights and return them."""
     weights = Weights(seed, width)
     encoder = transformer_spec.TransformerEncoderSpec(
         2, HEADS, pre_norm=False, activation=common_spec.Activation.GELU, layernorm_embedding=True,
@@ -144,7 +144,7 @@ def write_encoder(
 def write_translator(
     folder: Path, seed: int = 0, width: int = 32, positions: int = 64, start: str | None = "<s>"
 ) -> dict[str, Any]:
-    """Write an encoder-decoder model with random weights; return those."""
+    """Write an encoder-decoder model with random weights and return them."""
     weights = Weights(seed, width)
     spec = transformer_spec.TransformerSpec.from_config((1, 1), HEADS, pre_norm=True)
     for side in (spec.encoder, spec.decoder):
@@ -167,7 +167,7 @@ def write_translator(
 
 
 class Plain:
-    """The same models in plain numpy, one text at a time."""
+    """A model in plain numpy, one text at a time."""
 
     def __init__(self, weights: dict[str, Any]) -> None:
         self.weights = {
@@ -178,8 +178,8 @@ class Plain:
         return x @ self.weights[f"{name}/weight"].T + self.weights[f"{name}/bias"]
 
     def norm(self, name: str, x: Array) -> Array:
-        centred = x - x.mean(-1, keepdims=True)
-        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+        centered = x - x.mean(-1, keepdims=True)
+        scaled = centered / np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-5)
         return scaled * self.weights[f"{name}/gamma"] + self.weights[f"{name}/beta"]
 
     def attention(self, name: str, x: Array, memory: Array | None = None, causal: bool = False) -> Array:
@@ -192,8 +192,8 @@ class Plain:
         scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])
         if causal:
             scores = np.where(np.tri(len(x), dtype=bool), scores, -np.inf)
-        joined = np.concatenate(list(softmax(scores) @ v), axis=-1)
-        return self.linear(f"{name}/linear_{1 if memory is None else 2}", joined)
+        heads = np.concatenate(list(softmax(scores) @ v), axis=-1)
+        return self.linear(f"{name}/linear_{1 if memory is None else 2}", heads)
 
     def pre_norm_layers(self, scope: str, x: Array, act: Any, causal: bool, memory: Array | None = None) -> Array:
         number = 0
@@ -209,27 +209,27 @@ class Plain:
             number += 1
         return self.norm(f"{scope}/layer_norm", x)
 
-    def decoder_scores(self, numbers: Sequence[int]) -> Array:
-        """Return the scores of the token behind `numbers`."""
-        x = self.weights["decoder/embeddings/weight"][list(numbers)]
-        x = x + self.weights["decoder/position_encodings/encodings"][: len(numbers)]
+    def decoder_scores(self, token_ids: Sequence[int]) -> Array:
+        """Return the scores of the token after `token_ids`."""
+        x = self.weights["decoder/embeddings/weight"][list(token_ids)]
+        x = x + self.weights["decoder/position_encodings/encodings"][: len(token_ids)]
         return self.linear("decoder/projection", self.pre_norm_layers("decoder", x, gelu_tanh, causal=True)[-1])
 
-    def translator_scores(self, source: Sequence[int], numbers: Sequence[int]) -> Array:
+    def translator_scores(self, source: Sequence[int], token_ids: Sequence[int]) -> Array:
         x = self.weights["encoder/embeddings_0/weight"][list(source)]
         memory = self.pre_norm_layers(
             "encoder", x + self.weights["encoder/position_encodings/encodings"][: len(source)], relu, causal=False
         )
-        y = self.weights["decoder/embeddings/weight"][list(numbers)]
-        y = y + self.weights["decoder/position_encodings/encodings"][: len(numbers)]
+        y = self.weights["decoder/embeddings/weight"][list(token_ids)]
+        y = y + self.weights["decoder/position_encodings/encodings"][: len(token_ids)]
         return self.linear(
             "decoder/projection", self.pre_norm_layers("decoder", y, relu, causal=True, memory=memory)[-1]
         )
 
-    def encoder_states(self, numbers: Sequence[int], segments: Sequence[int] | None = None) -> Array:
-        x = self.weights["encoder/embeddings_0/weight"][list(numbers)]
-        x = x + self.weights["encoder/embeddings_1/weight"][list(segments or [0] * len(numbers))]
-        x = x + self.weights["encoder/position_encodings/encodings"][: len(numbers)]
+    def encoder_states(self, token_ids: Sequence[int], segments: Sequence[int] | None = None) -> Array:
+        x = self.weights["encoder/embeddings_0/weight"][list(token_ids)]
+        x = x + self.weights["encoder/embeddings_1/weight"][list(segments or [0] * len(token_ids))]
+        x = x + self.weights["encoder/position_encodings/encodings"][: len(token_ids)]
         x = self.norm("encoder/layernorm_embedding", x)
         for number in range(2):
             name = f"encoder/layer_{number}"
@@ -239,14 +239,14 @@ class Plain:
         return x
 
     def greedy(self, prompt: Sequence[int], count: int) -> list[int]:
-        """Return the most probable next tokens, one after the other, until the text ends."""
-        numbers = list(prompt)
-        while len(numbers) < len(prompt) + count:
-            best = int(np.argmax(self.decoder_scores(numbers)))
+        """Return the most probable next tokens sequentially until the text ends."""
+        token_ids = list(prompt)
+        while len(token_ids) < len(prompt) + count:
+            best = int(np.argmax(self.decoder_scores(token_ids)))
             if best == END:
                 break
-            numbers.append(best)
-        return numbers[len(prompt) :]
+            token_ids.append(best)
+        return token_ids[len(prompt) :]
 
 
 def softmax(x: Array) -> Array:
@@ -272,8 +272,8 @@ def gelu(x: Array) -> Array:
     return 0.5 * x * (1 + np.vectorize(erf)(x / np.sqrt(2)))
 
 
-def numbers_of(text: str) -> list[int]:
-    """Return the tokens of a text that has none of the merges."""
+def token_ids_of(text: str) -> list[int]:
+    """Return the token IDs of a text without merges."""
     return [
         TOKENS.index(token)
         for token, _ in pre_tokenizers.ByteLevel(False, use_regex=False).pre_tokenize_str(text)

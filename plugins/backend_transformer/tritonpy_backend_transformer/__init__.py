@@ -1,4 +1,4 @@
-"""The backend `transformer`: serves transformers with CTranslate2, tokens as they come."""
+"""The backend `transformer`: transformer models in CTranslate2, with streamed text."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_backends() -> Mapping[str, str]:
-    """Name the backend; its module is imported when the first model needs it."""
+    """Return the backend's class path; the module is imported when the first model needs it."""
     return {"transformer": "tritonpy_backend_transformer.backend:TransformerBackend"}

@@ -1,4 +1,4 @@
-"""One text that is being generated."""
+"""A text that is being generated."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tritonpy import TritonError
-from tritonpy_backend_transformer.lot import Lot, Scores, log_probabilities, most_probable
 from tritonpy_backend_transformer.sampling import Sampling
-from tritonpy_backend_transformer.stopping import StopStrings
+from tritonpy_backend_transformer.stop_strings import StopStrings
+from tritonpy_backend_transformer.token_sampler import Scores, TokenSampler, log_probabilities, most_probable
 from tritonpy_backend_transformer.tokenizer import Detokenizer, Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a text continues: `tokens`, and for a model that turns one text into another the tokens of that (`source`).
+    """The tokens that a text continues.
 
-    `text` is the prompt as it came, None where it came as tokens.
+    `source` are the tokens that an encoder-decoder model reads. `text` is the prompt as text, or
+    None if it arrived as token IDs.
     """
 
     tokens: Sequence[str]
@@ -26,22 +27,28 @@ class Prompt:
 
     @property
     def length(self) -> int:
-        """Tokens that came in."""
+        """The number of tokens in the request."""
         return len(self.source) or len(self.tokens)
 
 
 @dataclass(slots=True)
 class Choice:
-    """A token that was chosen; `others` are the most probable ones of its step, the best first, where somebody wants them."""
+    """A chosen token.
 
-    number: int
+    `others` are the most probable tokens of its step, best first, if requested.
+    """
+
+    token_id: int
     log_prob: float | None
     others: Sequence[tuple[int, float]] = ()
 
 
 @dataclass(slots=True)
-class News:
-    """What has come since somebody last asked; `finish` is why the text ended, None while it goes on."""
+class TextDelta:
+    """The part of a text that is new since the last response.
+
+    `finish` is why the text ended, or None.
+    """
 
     text: str
     choices: list[Choice]
@@ -50,153 +57,172 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One result of a beam search; `log_prob` is that of the whole text, `ended` says whether it ended by itself."""
+    """A result of a beam search.
 
-    numbers: list[int]
+    `log_prob` belongs to the whole text. `ended` is true if the text ended by itself.
+    """
+
+    token_ids: list[int]
     log_prob: float
     ended: bool
 
 
-class Listener(Protocol):
-    """Who wants a text; called from the thread that generates it."""
+class TokenListener(Protocol):
+    """The receiver of texts. The generating thread calls it."""
 
-    def wanted(self) -> bool:
-        """Say whether anybody still waits for it."""
+    def is_active(self) -> bool:
+        """Return true while a client waits for the text."""
 
-    def heard(self) -> None:
-        """Take note that there is news of one of its texts."""
+    def on_progress(self) -> None:
+        """Handle new tokens, or the end, of one of its texts."""
 
-    def found(self, hypotheses: Sequence[Hypothesis]) -> None:
-        """Take the results of the beam search that its first text stands for."""
+    def on_search_results(self, hypotheses: Sequence[Hypothesis]) -> None:
+        """Handle the results of the beam search for its texts."""
 
-    def failed(self, error: TritonError) -> None:
-        """Take note that its texts will not come."""
+    def on_error(self, error: TritonError) -> None:
+        """Handle an error that ends all its texts."""
 
 
 class Continuation:
-    """Takes tokens one by one until the text ends: by a token or string that ends it, at its limit, or because nobody wants it any more."""
+    """Collects the tokens of a text until it ends.
+
+    It ends by a token or string that ends it, at its limit, or because it is cancelled.
+    """
 
     def __init__(
         self,
-        listener: Listener,
+        listener: TokenListener,
         prompt: Prompt,
         sampling: Sampling,
-        ends: Collection[int],
+        end_ids: Collection[int],
         tokenizer: Tokenizer | None,
-        number: int = 0,
-        bad: tuple[tuple[int, ...], ...] = (),
+        index: int = 0,
+        banned: tuple[tuple[int, ...], ...] = (),
     ) -> None:
-        """`ends` are the tokens that end a text, `bad` runs of them that must not come, `number` tells the texts of one request apart."""
+        """Prepare an empty text.
+
+        `end_ids` are the tokens that end a text, and `banned` the sequences of tokens that are
+        banned. `index` is the position of the text in its request.
+        """
         self.listener = listener
         self.prompt = prompt
         self.sampling = sampling
-        self.bad = bad
-        self.numbers: list[int] = []
+        self.banned = banned
+        self.token_ids: list[int] = []
         self.log_prob = 0.0
         self.finish: str | None = None
-        own_ends = () if sampling.ignore_eos else ends
-        self.ends = frozenset((*own_ends, *sampling.stop_token_ids))
+        own_end_ids = () if sampling.ignore_eos else end_ids
+        self.end_ids = frozenset((*own_end_ids, *sampling.stop_token_ids))
         self._stop = StopStrings(sampling.stop, sampling.include_stop_str_in_output)
         self._text = None if tokenizer is None else _detokenizer(tokenizer, prompt, sampling)
-        self._news = News("", [], None)
-        # Where a step is looked at, the library's own choice is the most probable token: whoever draws has to draw here.
-        self._lot = Lot(sampling, self.ends, number, bad) if sampling.draws and self._is_looked_at() else None
+        self._delta = TextDelta("", [], None)
+        # With one callback per step, CTranslate2 chooses the most probable token: sampling happens
+        # here.
+        self._sampler = (
+            TokenSampler(sampling, self.end_ids, index, banned) if sampling.is_random and self._needs_scores() else None
+        )
 
     @property
-    def alone(self) -> bool:
-        """True where each step must be looked at: by a lot of its own, or to tell of other tokens."""
-        return self._lot is not None or self.sampling.logprobs > 1
+    def runs_alone(self) -> bool:
+        """True if each step needs its scores: for sampling here, or to report other tokens."""
+        return self._sampler is not None or self.sampling.logprobs > 1
 
     @property
-    def has_lot(self) -> bool:
-        """True where its tokens are drawn by a lot of its own, which knows all that the sampling parameters ask for."""
-        return self._lot is not None
+    def has_sampler(self) -> bool:
+        """True if the backend samples the tokens and applies all sampling parameters."""
+        return self._sampler is not None
 
-    def _is_looked_at(self) -> bool:
+    def _needs_scores(self) -> bool:
         return self.sampling.seed is not None or self.sampling.logprobs > 1
 
     @property
-    def _full(self) -> str:
-        """Why a text ends that has as many tokens as it may have."""
+    def _limit_reason(self) -> str:
+        """The reason for the end of a text that has its maximum number of tokens."""
         return "context_length" if self.sampling.limited_by_context else "length"
 
     @property
-    def left(self) -> int:
-        """How many tokens may still come."""
-        return self.sampling.max_tokens - len(self.numbers)
+    def remaining(self) -> int:
+        """The number of tokens that may still be generated."""
+        return self.sampling.max_tokens - len(self.token_ids)
 
     @property
     def length(self) -> int:
-        """Tokens of the text so far, with those of its prompt."""
-        return len(self.prompt.tokens) + len(self.numbers)
+        """The number of tokens so far, including the prompt's."""
+        return len(self.prompt.tokens) + len(self.token_ids)
 
     @property
-    def searched(self) -> bool:
-        """True where the text is the result of a beam search, which gives it as a whole."""
+    def uses_beam_search(self) -> bool:
+        """True if the text comes from a beam search, which returns it as a whole."""
         return self.sampling.beam_width > 1
 
-    def look(self, number: int, scores: Scores, log_prob: float | None) -> bool:
-        """Take the next token from the scores of a step in which the library chose `number`; return True where that was another one, or the text ended."""
-        drawn = number if self._lot is None else self._lot.draw(scores, self.numbers)
-        if drawn != number or log_prob is None:
+    def add_from_scores(self, token_id: int, scores: Scores, log_prob: float | None) -> bool:
+        """Add a token by the scores of a step in which the library chose `token_id`.
+
+        Return true if another token was chosen or the text ended.
+        """
+        drawn = token_id if self._sampler is None else self._sampler.draw(scores, self.token_ids)
+        if drawn != token_id or log_prob is None:
             log_prob = float(log_probabilities(scores)[drawn])
         others = most_probable(scores, self.sampling.logprobs) if self.sampling.logprobs > 1 else ()
         self._add(Choice(drawn, log_prob, others))
-        return drawn != number or self.finish is not None
+        return drawn != token_id or self.finish is not None
 
-    def add(self, number: int, log_prob: float | None) -> bool:
-        """Take the next token; return True where the text ended."""
-        self._add(Choice(number, log_prob))
+    def add(self, token_id: int, log_prob: float | None) -> bool:
+        """Add the next token. Return true if the text ended."""
+        self._add(Choice(token_id, log_prob))
         return self.finish is not None
 
-    def take(self, hypothesis: Hypothesis) -> None:
-        """Take all tokens at once."""
-        for number in hypothesis.numbers:
+    def add_hypothesis(self, hypothesis: Hypothesis) -> None:
+        """Add all tokens of a beam search's result."""
+        for token_id in hypothesis.token_ids:
             if self.finish is None:
-                self._add(Choice(number, None))
+                self._add(Choice(token_id, None))
         self.log_prob = hypothesis.log_prob
         if self.finish is None:
-            self._end("stop" if hypothesis.ended else self._full)
+            self._end("stop" if hypothesis.ended else self._limit_reason)
 
     def cancel(self) -> None:
-        """End the text: nobody wants it."""
+        """End the text without waiting for more tokens."""
         self.finish = self.finish or "cancelled"
 
-    def news(self) -> News:
-        """Return what has come since the last call."""
-        news, self._news = self._news, News("", [], None)
-        news.finish = self.finish
-        return news
+    def take_delta(self) -> TextDelta:
+        """Return everything that is new since the last call."""
+        delta, self._delta = self._delta, TextDelta("", [], None)
+        delta.finish = self.finish
+        return delta
 
     @property
-    def unread(self) -> int:
-        """How many tokens have come since the last call of `news`."""
-        return len(self._news.choices)
+    def unsent_count(self) -> int:
+        """The number of tokens since the last call of `take_delta`."""
+        return len(self._delta.choices)
 
     @property
-    def has_news(self) -> bool:
-        """True where there is something to tell since the last call of `news`: text, or where nothing makes text of tokens a token."""
-        return bool(self._news.text if self._text is not None else self._news.choices)
+    def has_delta(self) -> bool:
+        """True if there is something to send since the last call of `take_delta`.
+
+        That is text or, without a tokenizer, a token.
+        """
+        return bool(self._delta.text if self._text is not None else self._delta.choices)
 
     def _add(self, choice: Choice) -> None:
-        if choice.number in self.ends and len(self.numbers) >= self.sampling.min_tokens:
+        if choice.token_id in self.end_ids and len(self.token_ids) >= self.sampling.min_tokens:
             self._end("stop")
             return
-        self.numbers.append(choice.number)
-        self._news.choices.append(choice)
+        self.token_ids.append(choice.token_id)
+        self._delta.choices.append(choice)
         self.log_prob += choice.log_prob or 0.0
         if self._text is not None:
-            self._news.text += self._stop.feed(self._text.add(choice.number))
+            self._delta.text += self._stop.feed(self._text.add(choice.token_id))
         if self._stop.matched is not None:
             self.finish = "stop"
-        elif self.left == 0:
-            self._end(self._full)
+        elif self.remaining == 0:
+            self._end(self._limit_reason)
 
     def _end(self, reason: str) -> None:
         if self._text is not None:
-            self._news.text += self._stop.feed(self._text.flush()) + self._stop.flush()
+            self._delta.text += self._stop.feed(self._text.flush()) + self._stop.flush()
         self.finish = "stop" if self._stop.matched is not None else reason
 
 
 def _detokenizer(tokenizer: Tokenizer, prompt: Prompt, sampling: Sampling) -> Detokenizer:
-    return Detokenizer(tokenizer, sampling.skip_special_tokens, tokenizer.numbers(prompt.tokens))
+    return Detokenizer(tokenizer, sampling.skip_special_tokens, tokenizer.token_ids(prompt.tokens))

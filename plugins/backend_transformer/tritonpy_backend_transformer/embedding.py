@@ -1,4 +1,4 @@
-"""Vectors of texts: runs an encoder on the rows of a batch and makes one vector of each row's tokens."""
+"""Embeddings: runs an encoder on the rows of a batch and computes one vector per row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy import Batch, InferRequest, InferResponse, InvalidArgument, ModelContext, Tensor, TritonError
-from tritonpy_backend_transformer.folder import ModelFolder
+from tritonpy_backend_transformer.model_folder import ModelFolder
 from tritonpy_backend_transformer.runtime import runtime
 from tritonpy_backend_transformer.settings import Pooling, Settings
 
@@ -20,28 +20,28 @@ States = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The tokens of one text, and which of two texts each belongs to."""
+    """The tokens of one text, and for each token the index of its segment (of two)."""
 
-    numbers: Sequence[int]
+    token_ids: Sequence[int]
     segments: Sequence[int]
 
 
 class Embedder:
-    """Answers batches of an encoder: the rows of all requests go through the model together."""
+    """Executes batches of an encoder. The rows of all requests go through the model together."""
 
-    def __init__(self, folder: ModelFolder, wanted: Settings, library: Any, model: ModelContext) -> None:
+    def __init__(self, folder: ModelFolder, settings: Settings, library: Any, model: ModelContext) -> None:
         self._folder = folder
-        self._wanted = wanted
+        self._settings = settings
         self._library = library
         self._model = model
-        self._longest = min(
-            (each for each in (wanted.longest, folder.positions) if each is not None), default=None
+        self._max_length = min(
+            (each for each in (settings.max_length, folder.positions) if each is not None), default=None
         )  # fmt: skip
         self._names = [item.name for item in model.config.output]
         self._rows_first = model.config.max_batch_size > 0
 
-    def answer(self, batch: Batch) -> None:
-        """Answer every request; one that cannot be read is refused, the others are not."""
+    def execute(self, batch: Batch) -> None:
+        """Respond to every request. An invalid request gets an error; the others are executed."""
         readable: list[tuple[InferRequest, list[Row]]] = []
         for request in batch.requests:
             try:
@@ -53,29 +53,31 @@ class Embedder:
             return
         rows = [row for _, rows in readable for row in rows]
         states, pooled = self._forward(rows)
-        vectors = self._vectors(states, pooled, [len(row.numbers) for row in rows])
+        vectors = self._vectors(states, pooled, [len(row.token_ids) for row in rows])
         batch.stamp()
         begin = 0
         for request, own in readable:
             end = begin + len(own)
-            longest = max(len(row.numbers) for row in own)
-            self._respond(request, {"embedding": vectors[begin:end], "last_hidden_state": states[begin:end, :longest]})
+            max_length = max(len(row.token_ids) for row in own)
+            self._respond(
+                request, {"embedding": vectors[begin:end], "last_hidden_state": states[begin:end, :max_length]}
+            )
             begin = end
 
     def close(self) -> None:
-        """Nothing is held beside what the instances share."""
+        """Do nothing: the instances share everything that an embedder holds."""
 
     def _forward(self, rows: Sequence[Row]) -> tuple[States, States | None]:
         segments = [list(row.segments) for row in rows] if self._folder.segments else None
-        numbers = [list(row.numbers) for row in rows]
-        result = self._library.forward_batch(numbers, token_type_ids=segments)
+        token_ids = [list(row.token_ids) for row in rows]
+        result = self._library.forward_batch(token_ids, token_type_ids=segments)
         pooled = None if result.pooler_output is None else _array(result.pooler_output)
         return _array(result.last_hidden_state), pooled
 
     def _vectors(self, states: States, pooled: States | None, lengths: Sequence[int]) -> States:
-        vectors = pooled if self._wanted.pooling is Pooling.POOLER else pool(states, lengths, self._wanted.pooling)
-        assert vectors is not None, "a model without a pooler was refused when it was loaded: this is a bug"  # noqa: S101
-        return normalised(vectors) if self._wanted.normalised else vectors
+        vectors = pooled if self._settings.pooling is Pooling.POOLER else pool(states, lengths, self._settings.pooling)
+        assert vectors is not None, "bug: a model without a pooler must be rejected when it is loaded"  # noqa: S101
+        return normalize(vectors) if self._settings.normalize else vectors
 
     def _respond(self, request: InferRequest, arrays: dict[str, States]) -> None:
         wanted = self._names if request.outputs is None else list(request.outputs)
@@ -83,16 +85,16 @@ class Embedder:
         request.respond(InferResponse(tensors, self._model.name, self._model.version, request.id))
 
     def _rows(self, request: InferRequest) -> list[Row]:
-        text, numbers = request.inputs.get("text_input"), request.inputs.get("input_ids")
-        if (text is None) == (numbers is None):
+        text, token_ids = request.inputs.get("text_input"), request.inputs.get("input_ids")
+        if (text is None) == (token_ids is None):
             raise InvalidArgument("a request needs one of the inputs 'text_input' and 'input_ids'")
         rows = self._rows_of_tokens(request) if text is None else self._rows_of_texts(text)
         for row in rows:
-            if not row.numbers:
+            if not row.token_ids:
                 raise InvalidArgument("the text has no tokens")
-            if self._longest is not None and len(row.numbers) > self._longest:
+            if self._max_length is not None and len(row.token_ids) > self._max_length:
                 raise InvalidArgument(
-                    f"the text has {len(row.numbers)} tokens, the model reads at most {self._longest}"
+                    f"the text has {len(row.token_ids)} tokens, the model reads at most {self._max_length}"
                 )
         return rows
 
@@ -100,13 +102,13 @@ class Embedder:
         tokenizer = self._folder.tokenizer
         if tokenizer is None:
             raise InvalidArgument(
-                f"'text_input' needs a tokenizer, and there is no 'tokenizer.json' in '{self._folder.path}'"
+                f"'text_input' needs a tokenizer, but '{self._folder.path}' contains no 'tokenizer.json'"
             )
         try:
             texts = [element.decode() for element in tensor.strings()]
         except UnicodeDecodeError:
-            raise InvalidArgument("input 'text_input' is no text in UTF-8") from None
-        known = self._folder.source.numbers
+            raise InvalidArgument("input 'text_input' is not valid UTF-8") from None
+        known = self._folder.source.token_ids
         unknown = known.get(self._folder.token("unk_token") or "", 0)
         return [
             Row([known.get(token, unknown) for token in tokens], segments)
@@ -114,20 +116,20 @@ class Embedder:
         ]
 
     def _rows_of_tokens(self, request: InferRequest) -> list[Row]:
-        numbers = self._matrix(request, "input_ids")
-        assert numbers is not None, "the caller has looked for it: this is a bug"  # noqa: S101
+        token_ids = self._matrix(request, "input_ids")
+        assert token_ids is not None, "bug: the caller must check that the request has input_ids"  # noqa: S101
         size = len(self._folder.source)
-        if numbers.size and (numbers.min() < 0 or numbers.max() >= size):
+        if token_ids.size and (token_ids.min() < 0 or token_ids.max() >= size):
             raise InvalidArgument(f"'input_ids' must be tokens of the model, which are 0 to {size - 1}")
         mask, segments = self._matrix(request, "attention_mask"), self._matrix(request, "token_type_ids")
         for name, other in (("attention_mask", mask), ("token_type_ids", segments)):
-            if other is not None and other.shape != numbers.shape:
-                raise InvalidArgument(f"'{name}' has another shape than 'input_ids'")
-        lengths = [numbers.shape[1]] * len(numbers) if mask is None else lengths_of(mask)
-        types = np.zeros_like(numbers) if segments is None else segments
+            if other is not None and other.shape != token_ids.shape:
+                raise InvalidArgument(f"the shape of '{name}' differs from that of 'input_ids'")
+        lengths = [token_ids.shape[1]] * len(token_ids) if mask is None else lengths_of(mask)
+        types = np.zeros_like(token_ids) if segments is None else segments
         return [
             Row(row[:length].tolist(), kinds[:length].tolist())
-            for row, kinds, length in zip(numbers, types, lengths, strict=True)
+            for row, kinds, length in zip(token_ids, types, lengths, strict=True)
         ]
 
     def _matrix(self, request: InferRequest, name: str) -> Array | None:
@@ -139,16 +141,19 @@ class Embedder:
 
 
 def lengths_of(mask: Array) -> list[int]:
-    """Return how many tokens each row of a mask keeps; raises InvalidArgument where those that it leaves out are not the last ones."""
+    """Return the number of unmasked tokens in each row.
+
+    Raises `InvalidArgument` unless only row ends are masked.
+    """
     kept = mask != 0
     lengths: list[int] = kept.sum(axis=1).tolist()
     if any(not row[:length].all() for row, length in zip(kept, lengths, strict=True)):
-        raise InvalidArgument("'attention_mask' may leave out tokens at the end of a row alone")
+        raise InvalidArgument("'attention_mask' can only mask tokens at the end of a row")
     return lengths
 
 
 def pool(states: States, lengths: Sequence[int], pooling: Pooling) -> States:
-    """Return one vector per row of states [rows, tokens, width]; what is beyond a row's length does not count."""
+    """Return one vector per row of `states` [rows, tokens, width], from `lengths` tokens each."""
     if pooling is Pooling.CLS:
         first: States = states[:, 0]
         return first
@@ -161,8 +166,8 @@ def pool(states: States, lengths: Sequence[int], pooling: Pooling) -> States:
     return mean
 
 
-def normalised(vectors: States) -> States:
-    """Return vectors of length 1; one of zeros stays."""
+def normalize(vectors: States) -> States:
+    """Return `vectors` scaled to length 1. Zero vectors stay unchanged."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     result: States = vectors / np.maximum(lengths, 1e-12)
     return result

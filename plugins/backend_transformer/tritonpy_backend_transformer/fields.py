@@ -1,4 +1,4 @@
-"""The inputs and outputs that a model of this backend can have, and their completion and check in a configuration. Pure."""
+"""The inputs and outputs of models: completion and validation of configurations. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tritonpy import DATATYPE_OF_NUMBER, DATATYPES, InvalidArgument
-from tritonpy_backend_transformer.folder import Kind, ModelFolder
+from tritonpy_backend_transformer.model_folder import FolderKind, ModelFolder
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
@@ -18,23 +18,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """One input or output: the data types that it may have, the first one where nobody says, and its dimensions without rows."""
+class ConfigField:
+    """An input or output: its data types, the default first, and its dimensions without rows."""
 
     datatypes: Sequence[str]
     dims: Sequence[int]
-    given: bool = True  # of its own accord, where the configuration does not name it
+    by_default: bool = True  # part of a completed configuration
 
 
 _TEXT, _FLAG, _COUNT, _REAL = (
-    Field(("BYTES",), [1]),
-    Field(("BOOL",), [1]),
-    Field(("INT32", "INT64"), [1]),
-    Field(("FP32", "FP64"), [1]),
+    ConfigField(("BYTES",), [1]),
+    ConfigField(("BOOL",), [1]),
+    ConfigField(("INT32", "INT64"), [1]),
+    ConfigField(("FP32", "FP64"), [1]),
 )
-_TEXTS, _TOKENS = Field(("BYTES",), [-1]), Field(("INT32", "INT64", "UINT32"), [-1])
-# What may come as a tensor of its own; whatever else `sampling_parameters` and the parameters of a request may say.
-SAMPLING_INPUTS: Mapping[str, Field] = {
+_TEXTS, _TOKENS = ConfigField(("BYTES",), [-1]), ConfigField(("INT32", "INT64", "UINT32"), [-1])
+# Sampling parameters that can be tensors. The others are in `sampling_parameters` or request
+# parameters.
+SAMPLING_INPUTS: Mapping[str, ConfigField] = {
     "max_tokens": _COUNT,
     "min_tokens": _COUNT,
     "temperature": _REAL,
@@ -42,7 +43,7 @@ SAMPLING_INPUTS: Mapping[str, Field] = {
     "top_p": _REAL,
     "repetition_penalty": _REAL,
     "length_penalty": _REAL,
-    "seed": Field(("UINT64", "INT64"), [1]),
+    "seed": ConfigField(("UINT64", "INT64"), [1]),
     "n": _COUNT,
     "beam_width": _COUNT,
     "stop_words": _TEXTS,
@@ -59,33 +60,37 @@ RETURN_INPUTS = {
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """The inputs and outputs of a model by name. A model that `batches` has rows; one that does not is `decoupled` unless its configuration says otherwise."""
+    """The inputs and outputs of a model by name.
 
-    inputs: Mapping[str, Field]
-    outputs: Mapping[str, Field]
+    A model that `batches` has rows. One that does not is decoupled unless its configuration
+    disables that.
+    """
+
+    inputs: Mapping[str, ConfigField]
+    outputs: Mapping[str, ConfigField]
     batches: bool
 
 
 def fields_of(folder: ModelFolder) -> Fields:
-    """Return what a model can have: no text where there is no tokenizer."""
-    return _encoder_fields(folder) if folder.kind is Kind.ENCODER else _writer_fields(folder)
+    """Return the inputs and outputs of a model. Without a tokenizer it has no text fields."""
+    return _encoder_fields(folder) if folder.kind is FolderKind.ENCODER else _generation_fields(folder)
 
 
-def _writer_fields(folder: ModelFolder) -> Fields:
-    inputs: dict[str, Field] = {}
+def _generation_fields(folder: ModelFolder) -> Fields:
+    inputs: dict[str, ConfigField] = {}
     outputs = {
-        "output_ids": Field(("INT32",), [-1], given=folder.tokenizer is None),
+        "output_ids": ConfigField(("INT32",), [-1], by_default=folder.tokenizer is None),
         "finish_reason": _TEXTS,
-        "cumulative_logprob": Field(("FP32",), [-1]),
+        "cumulative_logprob": ConfigField(("FP32",), [-1]),
         "logprobs": _TEXTS,
-        "num_input_tokens": Field(("UINT32",), [1]),
-        "num_output_tokens": Field(("UINT32",), [-1]),
+        "num_input_tokens": ConfigField(("UINT32",), [1]),
+        "num_output_tokens": ConfigField(("UINT32",), [-1]),
     }
     if folder.tokenizer is not None:
         inputs["text_input"] = _TEXT
         outputs = {"text_output": _TEXTS, **outputs}
     inputs["input_ids"] = _TOKENS
-    if folder.kind is Kind.ENCODER_DECODER:
+    if folder.kind is FolderKind.ENCODER_DECODER:
         inputs["prefix_ids"] = _TOKENS
         if folder.tokenizer is not None:
             inputs["prefix"] = _TEXT
@@ -95,28 +100,28 @@ def _writer_fields(folder: ModelFolder) -> Fields:
 
 
 def _encoder_fields(folder: ModelFolder) -> Fields:
-    numbers = Field(("INT64", "INT32"), [-1])
+    token_ids = ConfigField(("INT64", "INT32"), [-1])
     inputs = {} if folder.tokenizer is None else {"text_input": _TEXT}
-    inputs |= {"input_ids": numbers, "attention_mask": numbers}
+    inputs |= {"input_ids": token_ids, "attention_mask": token_ids}
     if folder.segments:
-        inputs["token_type_ids"] = numbers
+        inputs["token_type_ids"] = token_ids
     width = folder.width
     outputs = {
-        "embedding": Field(("FP32",), [width]),
-        "last_hidden_state": Field(("FP32",), [-1, width], given=False),
+        "embedding": ConfigField(("FP32",), [width]),
+        "last_hidden_state": ConfigField(("FP32",), [-1, width], by_default=False),
     }
     return Fields(inputs, outputs, batches=True)
 
 
-def completed(config: ModelConfig, fields: Fields, default_max_batch_size: int) -> ModelConfig:
-    """Return a copy of `config` with the inputs and outputs that it lacks, the batch size, and whether it is decoupled."""
+def complete_config(config: ModelConfig, fields: Fields, default_max_batch_size: int) -> ModelConfig:
+    """Return a copy of `config` with missing inputs, outputs, batch size and transaction policy."""
     result = type(config)()
     result.CopyFrom(config)
     _add(result.input, fields.inputs)
     for added in list(result.input)[len(config.input) :]:
         added.optional = True
         added.allow_ragged_batch = fields.batches and -1 in added.dims
-    _add(result.output, {name: field for name, field in fields.outputs.items() if field.given})
+    _add(result.output, {name: field for name, field in fields.outputs.items() if field.by_default})
     if fields.batches:
         result.max_batch_size = result.max_batch_size or max(default_max_batch_size, 0)
         if result.max_batch_size > 1 and result.WhichOneof("scheduling_choice") is None:
@@ -126,49 +131,49 @@ def completed(config: ModelConfig, fields: Fields, default_max_batch_size: int) 
     return result
 
 
-def check(config: ModelConfig, fields: Fields) -> None:
-    """Raise InvalidArgument at the first input or output that is unknown or of another type, and for a batch size that cannot be."""
+def check_config(config: ModelConfig, fields: Fields) -> None:
+    """Raise `InvalidArgument` for unknown fields, wrong types, or an unsupported batch size."""
     if config.max_batch_size > 0 and not fields.batches:
         raise InvalidArgument(
-            f"unable to load model '{config.name}', max_batch_size must be 0: requests of one text each are batched by the backend itself"
+            f"unable to load model '{config.name}', max_batch_size must be 0: the backend batches requests of one text each"
         )
     if config.model_transaction_policy.decoupled and fields.batches:
         raise InvalidArgument(
-            f"unable to load model '{config.name}', a model that makes vectors of texts cannot be decoupled"
+            f"unable to load model '{config.name}', a model that computes embeddings cannot be decoupled"
         )
     _check_all("input", config.name, config.input, fields.inputs)
     _check_all("output", config.name, config.output, fields.outputs)
 
 
-def _add(items: _Items, fields: Mapping[str, Field]) -> None:
+def _add(items: _Items, fields: Mapping[str, ConfigField]) -> None:
     present = {item.name for item in items}
     for name, field in fields.items():
         if name not in present:
             items.add(name=name, data_type=DATATYPES[field.datatypes[0]].number).dims.extend(field.dims)
 
 
-def _check_all(what: str, model: str, items: _Items, fields: Mapping[str, Field]) -> None:
+def _check_all(kind: str, model: str, items: _Items, fields: Mapping[str, ConfigField]) -> None:
     for item in items:
         field = fields.get(item.name)
         if field is None:
             raise InvalidArgument(
-                f"unexpected inference {what} '{item.name}', allowed {what}s are: {', '.join(sorted(fields))}"
+                f"unexpected inference {kind} '{item.name}', allowed {kind}s are: {', '.join(sorted(fields))}"
             )
         configured = DATATYPE_OF_NUMBER[item.data_type]
         if configured.name not in field.datatypes:
             raise InvalidArgument(
-                f"unable to load model '{model}', configuration expects datatype {configured.config_name} for {what}"
+                f"unable to load model '{model}', configuration expects datatype {configured.config_name} for {kind}"
                 f" '{item.name}', model provides TYPE_{field.datatypes[0]}"
             )
-        _check_dims(what, model, item, field)
+        _check_dims(kind, model, item, field)
 
 
-def _check_dims(what: str, model: str, item: ModelInput | ModelOutput, field: Field) -> None:
+def _check_dims(kind: str, model: str, item: ModelInput | ModelOutput, field: ConfigField) -> None:
     dims = list(item.reshape.shape if item.HasField("reshape") else item.dims)
     fits = len(dims) == len(field.dims) and all(
-        have == want or -1 in {have, want} for have, want in zip(dims, field.dims, strict=True)
+        actual == expected or -1 in {actual, expected} for actual, expected in zip(dims, field.dims, strict=True)
     )
     if not fits:
         raise InvalidArgument(
-            f"unable to load model '{model}', {what} '{item.name}' has dims {dims}, the model expects {list(field.dims)}"
+            f"unable to load model '{model}', {kind} '{item.name}' has dims {dims}, the model expects {list(field.dims)}"
         )

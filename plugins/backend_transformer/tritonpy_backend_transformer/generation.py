@@ -1,4 +1,4 @@
-"""A request for text: gathers what its texts say, and answers when it is time."""
+"""A request for generated text: collects its texts and sends the responses."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 from tritonpy import Cancelled, InferRequest, InferResponse, ModelContext, TritonError
 from tritonpy_backend_transformer.continuation import Continuation, Hypothesis
-from tritonpy_backend_transformer.outputs import Telling, Wording, tensors_of
+from tritonpy_backend_transformer.outputs import ResponseContent, TextFormat, tensors_of
 
 
 class Generation:
-    """The texts that a request asked for, all of one prompt.
+    """The texts of one request, all with the same prompt.
 
-    A stream is answered for every few tokens with what is new; without a stream there is one answer. A reader that is slow gets fewer and longer answers: what
-    comes meanwhile waits here and goes with the next one, so that the other texts of a call do not wait for that reader.
+    A stream gets a response with the new text every few tokens; other requests get one response. A
+    slow client gets fewer, longer responses: new text is collected here until the client is ready.
+    So the other texts of a call do not wait for that client.
     """
 
     def __init__(
@@ -23,29 +24,29 @@ class Generation:
         model: ModelContext,
         outputs: Sequence[str],
         interval: int | None,
-        wording: Wording,
+        text_format: TextFormat,
     ) -> None:
-        """`interval` is the number of tokens per answer, None for one answer at the end.
+        """`interval` is the number of tokens per response, or None for one response at the end.
 
-        The library's own thread may be the last to hold this: nothing that holds the library may be reached from here, or that thread would wait
-        for its own end.
+        A thread of CTranslate2 may release the last reference to this object. So nothing that owns
+        the library's model may be reachable from here: the thread would wait for its own end.
         """
         self.texts: list[Continuation] = []
         self._request = request
         self._model = model
         self._outputs = outputs
         self._interval = interval
-        self._wording = wording
-        self._lock = threading.RLock()  # its texts may be in the hands of several lanes
+        self._wording = text_format
+        self._lock = threading.RLock()  # several lanes may generate its texts
 
-    def wanted(self) -> bool:
-        """Say whether the client still waits."""
+    def is_active(self) -> bool:
+        """Return true while the client waits."""
         return not self._request.cancelled
 
-    def heard(self) -> None:
-        """Answer if it is time: at the end, or in a stream when enough has come and the client takes it."""
+    def on_progress(self) -> None:
+        """Respond if the texts ended, or in a stream if enough is new and the client is ready."""
         with self._lock:
-            if self._request.answered:
+            if self._request.finished:
                 return
             if all(text.finish is not None for text in self.texts):
                 self._end()
@@ -54,28 +55,28 @@ class Generation:
             ):
                 self._respond(final=False)
 
-    def found(self, hypotheses: Sequence[Hypothesis]) -> None:
-        """Take the results of a beam search, the best first."""
+    def on_search_results(self, hypotheses: Sequence[Hypothesis]) -> None:
+        """Handle the results of a beam search, best first."""
         for text, hypothesis in zip(self.texts, hypotheses, strict=True):
-            text.take(hypothesis)
-        self.heard()
+            text.add_hypothesis(hypothesis)
+        self.on_progress()
 
-    def failed(self, error: TritonError) -> None:
-        """Answer with `error`; the request's other texts end too."""
+    def on_error(self, error: TritonError) -> None:
+        """Respond with `error` and end the request's other texts."""
         with self._lock:
             for text in self.texts:
                 text.cancel()
-            if not self._request.answered:
+            if not self._request.finished:
                 self._request.respond(InferResponse.failed(self._request, error))
             self.texts.clear()
 
     def _is_due(self, interval: int) -> bool:
-        """What is held back for a stop string or a character that is not whole is no answer of its own."""
-        return any(text.unread >= interval and text.has_news for text in self.texts)
+        """Return true if enough is new. Text that is held back is not worth a response."""
+        return any(text.unsent_count >= interval and text.has_delta for text in self.texts)
 
     def _end(self) -> None:
         if any(text.finish == "cancelled" for text in self.texts):
-            self.failed(Cancelled("Request cancelled"))
+            self.on_error(Cancelled("Request cancelled"))
         else:
             self._respond(final=True)
 
@@ -83,8 +84,9 @@ class Generation:
         request, model = self._request, self._model
         if request.batch is not None and not request.batch.counted:
             request.batch.stamp()
-        telling = Telling(self.texts, [text.news() for text in self.texts], self._wording)
-        outputs = tensors_of(self._outputs, telling)
+        content = ResponseContent(self.texts, [text.take_delta() for text in self.texts], self._wording)
+        outputs = tensors_of(self._outputs, content)
         request.respond(InferResponse(outputs, model.name, model.version, request.id, final=final))
         if final:
-            self.texts.clear()  # they name it too: as a circle they would keep the model until the collector comes
+            # Breaks a reference cycle, which would keep the model until a garbage collection.
+            self.texts.clear()

@@ -1,4 +1,4 @@
-"""Texts that wait, and the threads that continue them."""
+"""The queue of texts, and the threads that generate them."""
 
 from __future__ import annotations
 
@@ -9,54 +9,61 @@ from collections.abc import Sequence
 
 from tritonpy import Internal, TritonError
 from tritonpy_backend_transformer.continuation import Continuation
-from tritonpy_backend_transformer.lot import Scores
-from tritonpy_backend_transformer.sharing import Pace, can_join, fitting, shared_options, worth_joining
-from tritonpy_backend_transformer.writers import Writer
+from tritonpy_backend_transformer.generation_models import GenerationModel
+from tritonpy_backend_transformer.shared_calls import CallTimes, call_options, can_join, select_compatible, should_join
+from tritonpy_backend_transformer.token_sampler import Scores
 
 
-class Desk:
-    """Where texts wait for a lane. Its lanes take them in their order, each with those behind it that fit; what runs may be joined."""
+class TextQueue:
+    """The texts that wait for a lane.
 
-    def __init__(self, most: int) -> None:
-        self.waiting: list[Continuation] = []  # replaced as a whole: a running call looks at it without the lock
-        self.most = most
+    A lane takes the first text and others that fit. Waiting texts can also join a running call.
+    """
+
+    def __init__(self, max_texts: int) -> None:
+        # Replaced, never changed: a running call reads it without the lock.
+        self.waiting: list[Continuation] = []
+        self.max_texts = max_texts
         self._changed = threading.Condition()
         self._closed = False
 
     def submit(self, texts: Sequence[Continuation]) -> None:
-        """Let `texts` wait."""
+        """Append `texts`."""
         with self._changed:
             self.waiting = [*self.waiting, *texts]
             self._changed.notify()
 
     def take(self) -> list[Continuation]:
-        """Wait for texts and return those that one call takes in; none when the desk is closed."""
+        """Wait for texts and return those of one call, or none when the queue is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self.waiting or self._closed)
             if not self.waiting:
                 return []
             first, *others = self.waiting
-            taken = self._remove([first, *fitting(first, others, self.most - 1)])
+            taken = self._remove([first, *select_compatible(first, others, self.max_texts - 1)])
             if self.waiting:
-                self._changed.notify()  # those that it did not take may be for another lane
+                self._changed.notify()  # another lane can take the rest
             return taken
 
-    def joined(self, running: list[Continuation]) -> list[Continuation]:
-        """Return `running` with those that wait and fit."""
+    def add_waiting(self, running: list[Continuation]) -> list[Continuation]:
+        """Return `running` with the waiting texts that fit."""
         if not self.waiting or not running or not can_join(running[0]):
             return running
         with self._changed:
-            return running + self._remove(self.newcomers(running))
+            return running + self._remove(self.candidates(running))
 
-    def newcomers(self, running: Sequence[Continuation]) -> list[Continuation]:
-        """Return those that wait and fit to `running`, as many as there is room for: none before it is the turn of one that does not fit."""
+    def candidates(self, running: Sequence[Continuation]) -> list[Continuation]:
+        """Return the waiting texts that can join `running`, up to its free places.
+
+        Return none if the first waiting text does not fit, so that texts are not overtaken.
+        """
         waiting = self.waiting
         shortest = min(running, key=lambda text: text.length)
-        found = fitting(shortest, waiting, self.most - len(running))
+        found = select_compatible(shortest, waiting, self.max_texts - len(running))
         return found if found and found[0] is waiting[0] else []
 
     def close(self) -> None:
-        """Send the lanes home, once nothing waits."""
+        """Stop the lanes once no text waits."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -67,22 +74,24 @@ class Desk:
 
 
 class Lane:
-    """A thread that continues texts, those of one call of the library at a time."""
+    """A thread that generates texts, with one CTranslate2 call at a time."""
 
-    def __init__(self, name: str, desk: Desk, writer: Writer, log: logging.LoggerAdapter[logging.Logger]) -> None:
-        self._desk = desk
-        self._writer = writer
+    def __init__(
+        self, name: str, queue: TextQueue, model: GenerationModel, log: logging.LoggerAdapter[logging.Logger]
+    ) -> None:
+        self._queue = queue
+        self._model = model
         self._log = log
-        self._pace = Pace()
-        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
+        self._pace = CallTimes()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def join(self) -> None:
-        """Wait until it went home."""
+        """Wait until the thread has ended."""
         self._thread.join()
 
-    def _live(self) -> None:
-        while texts := self._desk.take():
+    def _run(self) -> None:
+        while texts := self._queue.take():
             self._finish(texts)
 
     def _finish(self, texts: list[Continuation]) -> None:
@@ -92,21 +101,21 @@ class Lane:
             except Exception as error:
                 self._fail(texts, error)
                 return
-            texts = self._desk.joined([text for text in texts if text.finish is None])
+            texts = self._queue.add_waiting([text for text in texts if text.finish is None])
 
     def _call(self, texts: Sequence[Continuation]) -> None:
         texts = [text for text in texts if _wanted(text)]
         if not texts:
             return
-        if texts[0].searched:
-            for text, hypotheses in zip(texts, self._writer.search(texts), strict=True):
-                text.listener.found(hypotheses)
+        if texts[0].uses_beam_search:
+            for text, hypotheses in zip(texts, self._model.search(texts), strict=True):
+                text.listener.on_search_results(hypotheses)
             return
-        before = sum(len(text.numbers) for text in texts)
-        call = _Call(texts, self._desk, self._pace)
-        self._writer.write(texts, shared_options(texts[0]), call.on_token)
+        before = sum(len(text.token_ids) for text in texts)
+        call = _Call(texts, self._queue, self._pace)
+        self._model.write(texts, call_options(texts[0]), call.on_token)
         open_texts = [text for text in texts if text.finish is None]
-        if open_texts and sum(len(text.numbers) for text in texts) == before:
+        if open_texts and sum(len(text.token_ids) for text in texts) == before:
             raise Internal("CTranslate2 ended a text without a token and without a reason")
 
     def _fail(self, texts: Sequence[Continuation], error: Exception) -> None:
@@ -115,33 +124,37 @@ class Lane:
         for text in texts:
             if text.finish is None:
                 text.cancel()
-                text.listener.failed(failure)
+                text.listener.on_error(failure)
 
 
 class _Call:
-    """One call of the library as it runs: hands each token to its text, and ends the call where others should join."""
+    """A running CTranslate2 call.
 
-    def __init__(self, texts: Sequence[Continuation], desk: Desk, pace: Pace) -> None:
+    It passes tokens to texts and ends the call when texts should join.
+    """
+
+    def __init__(self, texts: Sequence[Continuation], queue: TextQueue, call_times: CallTimes) -> None:
         self._texts = texts
-        self._desk = desk
-        self._pace = pace
-        self._last = len(texts)  # the place of the text that had a token last: in a step they come in their order
+        self._queue = queue
+        self._pace = call_times
+        # Index of the text that last had a token: a step goes through them in order.
+        self._last = len(texts)
         self._ending = False
         self._can_join = can_join(texts[0])
         self._steps = 0
         self._tokens = sum(len(text.prompt.source) or text.length for text in texts)
         self._begun = self._step_begun = time.perf_counter()
 
-    def on_token(self, place: int, number: int, log_prob: float | None, scores: Scores | None) -> bool:
-        """Hand on one token; return True where its text takes no more in this call."""
-        if place <= self._last:
+    def on_token(self, index: int, token_id: int, log_prob: float | None, scores: Scores | None) -> bool:
+        """Add a token to its text. Return true if the text takes no more in this call."""
+        if index <= self._last:
             self._begin_step()
-        self._last = place
-        text = self._texts[place]
+        self._last = index
+        text = self._texts[index]
         if not _wanted(text):
             return True
-        over = text.add(number, log_prob) if scores is None else text.look(number, scores, log_prob)
-        text.listener.heard()
+        over = text.add(token_id, log_prob) if scores is None else text.add_from_scores(token_id, scores, log_prob)
+        text.listener.on_progress()
         return over or self._ending
 
     def _begin_step(self) -> None:
@@ -149,19 +162,19 @@ class _Call:
         if self._steps == 0:
             self._pace.read(self._tokens, now - self._begun)
         elif self._steps % 8 == 0:
-            self._pace.stepped(8, now - self._step_begun)
+            self._pace.add_steps(8, now - self._step_begun)
         if self._steps % 8 == 0:
             self._step_begun = now
         self._steps += 1
-        if self._can_join and self._desk.waiting:
+        if self._can_join and self._queue.waiting:
             running = [text for text in self._texts if text.finish is None]
-            newcomers = self._desk.newcomers(running) if running else []
-            self._ending = bool(newcomers) and worth_joining(running, len(newcomers), self._pace, now - self._begun)
+            candidates = self._queue.candidates(running) if running else []
+            self._ending = bool(candidates) and should_join(running, len(candidates), self._pace, now - self._begun)
 
 
 def _wanted(text: Continuation) -> bool:
-    """Say whether the text is wanted; one that is not ends here."""
-    if text.finish is None and not text.listener.wanted():
+    """Return true if the text continues. End it if no client waits for it."""
+    if text.finish is None and not text.listener.is_active():
         text.cancel()
-        text.listener.heard()
+        text.listener.on_progress()
     return text.finish is None

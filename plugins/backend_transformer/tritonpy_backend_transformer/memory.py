@@ -1,6 +1,6 @@
-"""How much memory a model's weights take in the types in which they are computed. Pure.
+"""The memory that a model's weights take in the types of the computation. Pure.
 
-CTranslate2 keeps no account of it. The keys and values of texts that are being generated come on top, while those are generated.
+CTranslate2 does not report it. The keys and values of running texts take additional memory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ _SCALE = 4  # bytes for each row of an 8-bit weight
 
 
 def weight_bytes(file: ModelFile, compute_type: str) -> int:
-    """Return the bytes of all weights; `compute_type` is one of the library's, such as int8_float32."""
+    """Return the size of all weights in bytes.
+
+    `compute_type` is CTranslate2's, such as int8_float32.
+    """
     first, _, second = compute_type.partition("_")
     weight_size = _WEIGHT_SIZES[first]
     float_size = _WEIGHT_SIZES[second] if second else max(weight_size, 2) if first != "int16" else 4

@@ -1,7 +1,7 @@
-"""What `model.bin` says of itself: the kind of model and the shapes of its weights, read without the weights.
+"""Metadata of `model.bin`: the kind of the model and the shapes of its weights.
 
-CTranslate2 does not tell how many positions a model has, how wide it is or how much memory it takes; and of a file that was cut off it says no more
-than that reading failed.
+CTranslate2 does not report a model's positions, width or memory. Its errors for truncated files
+only say that reading failed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import BinaryIO
 
 from tritonpy import InvalidArgument
 
-VERSIONS = range(4, 7)  # those that tell the type of each weight; CTranslate2 1.x wrote older ones
+# The versions that store the type of each weight; CTranslate2 1.x wrote older ones.
+VERSIONS = range(4, 7)
 _ITEM_SIZES = {0: 4, 1: 1, 2: 2, 3: 4, 4: 2, 5: 2}
 _FLOATS = frozenset({0, 4, 5})
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """One array of the file: its shape and the size of an element in bytes; `quantised` where a scale belongs to it."""
+    """An array in the file: its shape and the size of an element in bytes."""
 
     shape: tuple[int, ...]
     item_size: int
@@ -31,45 +32,45 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """The name that the library has for the kind of model, and the weights by name."""
+    """CTranslate2's name of the kind of model, and the weights by name."""
 
     kind: str
     weights: Mapping[str, Weight]
 
     def dimension(self, name: str, axis: int) -> int | None:
-        """Return one dimension of a weight, None where the model has no such weight."""
+        """Return a dimension of a weight, or None if the model has no such weight."""
         weight = self.weights.get(name)
         return weight.shape[axis] if weight is not None and len(weight.shape) > axis else None
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Read the heads of `path`; raises InvalidArgument for a file that is no model, or not all of one."""
+    """Read the metadata of `path`. Raises `InvalidArgument` for other or incomplete files."""
     size = path.stat().st_size
     with path.open("rb") as file:
         try:
             return _read(file, size)
         except (struct.error, UnicodeDecodeError, KeyError) as error:
             raise InvalidArgument(
-                f"'{path}' is damaged or was cut off ({size} bytes): convert or copy the model again"
+                f"'{path}' is damaged or truncated ({size} bytes): convert or copy the model again"
             ) from error
         except _Unreadable as error:
             raise InvalidArgument(f"'{path}' {error}") from error
 
 
 class _Unreadable(Exception):
-    """The file is no model that is known."""
+    """The file has an unknown format."""
 
 
 def _read(file: BinaryIO, size: int) -> ModelFile:
     version = _number(file, "I")
     if version not in VERSIONS:
-        raise _Unreadable("is no model of CTranslate2, or one of a version that is not known: convert the model again")
+        raise _Unreadable("is not a CTranslate2 model, or has an unknown version: convert the model again")
     kind = _string(file)
     _number(file, "I")
     weights = dict([_weight(file, size) for _ in range(_number(file, "I"))])
     for _ in range(_number(file, "I")):
         alias, name = _string(file), _string(file)
-        weights[alias] = Weight(weights[name].shape, 0, is_float=False)  # it takes no memory of its own
+        weights[alias] = Weight(weights[name].shape, 0, is_float=False)  # an alias takes no memory
     return ModelFile(kind, weights)
 
 

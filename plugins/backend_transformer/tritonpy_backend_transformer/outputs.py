@@ -1,4 +1,4 @@
-"""What an answer says of texts: the backend's outputs, under the names of Triton's vLLM backend. Pure."""
+"""The backend's outputs, named as in Triton's vLLM backend. Pure."""
 
 from __future__ import annotations
 
@@ -11,81 +11,87 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy import Tensor
-from tritonpy_backend_transformer.continuation import Choice, Continuation, News
+from tritonpy_backend_transformer.continuation import Choice, Continuation, TextDelta
 from tritonpy_backend_transformer.tokenizer import Tokenizer
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """How texts are put into words: what the answer begins with, the tokenizer where there is one, and the texts of tokens."""
+class TextFormat:
+    """The format of a response's text: its beginning, the tokenizer if any, and the tokens."""
 
-    before: str
+    echoed_prompt: str
     tokenizer: Tokenizer | None
     tokens: Sequence[str]
 
-    def decoded(self, number: int) -> str:
-        """Return one token as a reader would see it."""
-        return self.tokens[number] if self.tokenizer is None else self.tokenizer.decode([number], skip_special=False)
+    def decode_token(self, token_id: int) -> str:
+        """Return the text of one token."""
+        return (
+            self.tokens[token_id] if self.tokenizer is None else self.tokenizer.decode([token_id], skip_special=False)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """News of the texts of a request, in the same order."""
+class ResponseContent:
+    """The new parts of the texts of a request, in the same order."""
 
     texts: Sequence[Continuation]
-    news: Sequence[News]
-    wording: Wording
+    deltas: Sequence[TextDelta]
+    text_format: TextFormat
 
 
-def tensors_of(names: Sequence[str], telling: Telling) -> list[Tensor]:
-    """Return the outputs `names`, each with an element per text, but `output_ids` with one per token."""
-    return [Tensor.from_numpy(name, OUTPUTS[name](telling)) for name in names]
+def tensors_of(names: Sequence[str], content: ResponseContent) -> list[Tensor]:
+    """Return the outputs `names`. Each has one element per text; `output_ids` has one per token."""
+    return [Tensor.from_numpy(name, OUTPUTS[name](content)) for name in names]
 
 
-def _text(telling: Telling) -> Array:
-    return _objects([(telling.wording.before + news.text).encode() for news in telling.news])
+def _text(content: ResponseContent) -> Array:
+    return _objects([(content.text_format.echoed_prompt + delta.text).encode() for delta in content.deltas])
 
 
-def _numbers(telling: Telling) -> Array:
-    rows = [[choice.number for choice in news.choices] for news in telling.news]
+def _token_ids(content: ResponseContent) -> Array:
+    rows = [[choice.token_id for choice in delta.choices] for delta in content.deltas]
     if len(rows) == 1:
         return np.array(rows[0], np.int32)
     widest = max(len(row) for row in rows)
     return np.array([row + [-1] * (widest - len(row)) for row in rows], np.int32).reshape(-1)
 
 
-def _finish(telling: Telling) -> Array:
-    return _objects([str(news.finish).encode() for news in telling.news])
+def _finish(content: ResponseContent) -> Array:
+    return _objects([str(delta.finish).encode() for delta in content.deltas])
 
 
-def _cumulative(telling: Telling) -> Array:
-    return np.array([text.log_prob for text in telling.texts], np.float32)
+def _cumulative(content: ResponseContent) -> Array:
+    return np.array([text.log_prob for text in content.texts], np.float32)
 
 
-def _log_probs(telling: Telling) -> Array:
+def _log_probs(content: ResponseContent) -> Array:
     return _objects(
-        [json.dumps([_described(choice, telling) for choice in news.choices]).encode() for news in telling.news]
+        [json.dumps([_step_as_json(choice, content) for choice in delta.choices]).encode() for delta in content.deltas]
     )
 
 
-def _described(choice: Choice, telling: Telling) -> dict[int, dict[str, Any]]:
-    """Return the tokens of one step by their number: the chosen one, then the most probable ones."""
-    ranks = {number: rank for rank, (number, _) in enumerate(choice.others, start=1)}
-    steps = {choice.number: choice.log_prob, **dict(choice.others)}
+def _step_as_json(choice: Choice, content: ResponseContent) -> dict[int, dict[str, Any]]:
+    """Return the tokens of one step by ID: the chosen one, then the most probable ones."""
+    ranks = {token_id: rank for rank, (token_id, _) in enumerate(choice.others, start=1)}
+    steps = {choice.token_id: choice.log_prob, **dict(choice.others)}
     return {
-        number: {"logprob": log_prob, "rank": ranks.get(number), "decoded_token": telling.wording.decoded(number)}
-        for number, log_prob in steps.items()
+        token_id: {
+            "logprob": log_prob,
+            "rank": ranks.get(token_id),
+            "decoded_token": content.text_format.decode_token(token_id),
+        }
+        for token_id, log_prob in steps.items()
     }
 
 
-def _input_count(telling: Telling) -> Array:
-    return np.array([telling.texts[0].prompt.length], np.uint32)
+def _input_count(content: ResponseContent) -> Array:
+    return np.array([content.texts[0].prompt.length], np.uint32)
 
 
-def _output_count(telling: Telling) -> Array:
-    return np.array([len(news.choices) for news in telling.news], np.uint32)
+def _output_count(content: ResponseContent) -> Array:
+    return np.array([len(delta.choices) for delta in content.deltas], np.uint32)
 
 
 def _objects(values: Sequence[bytes]) -> Array:
@@ -94,9 +100,9 @@ def _objects(values: Sequence[bytes]) -> Array:
     return array
 
 
-OUTPUTS: Mapping[str, Callable[[Telling], Array]] = {
+OUTPUTS: Mapping[str, Callable[[ResponseContent], Array]] = {
     "text_output": _text,
-    "output_ids": _numbers,
+    "output_ids": _token_ids,
     "finish_reason": _finish,
     "cumulative_logprob": _cumulative,
     "logprobs": _log_probs,

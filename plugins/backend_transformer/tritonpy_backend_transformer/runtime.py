@@ -1,4 +1,4 @@
-"""The one place that imports CTranslate2 and `tokenizers`: when the first model loads."""
+"""Imports of CTranslate2 and `tokenizers`, made when the first model is loaded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tritonpy import Unavailable
 
 
 def runtime() -> Any:
-    """Return the module `ctranslate2`; raises Unavailable where it is not installed."""
+    """Return the module `ctranslate2`. Raises `Unavailable` if it is not installed."""
     try:
         import ctranslate2
     except ImportError as error:
@@ -17,7 +17,7 @@ def runtime() -> Any:
 
 
 def tokenizer_runtime() -> Any:
-    """Return the module `tokenizers`; raises Unavailable where it is not installed."""
+    """Return the module `tokenizers`. Raises `Unavailable` if it is not installed."""
     try:
         import tokenizers
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""What a request may say about how its text is generated. Pure."""
+"""Sampling parameters of requests. Pure."""
 
 from __future__ import annotations
 
@@ -8,16 +8,25 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_transformer.values import Read, real, texts, truth, whole, wholes
+from tritonpy_backend_transformer.values import (
+    ValueParser,
+    boolean,
+    real_number,
+    strings,
+    whole_number,
+    whole_numbers,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How text is generated. Names are those of vLLM where it has one.
+    """The sampling parameters of a request, named as in vLLM where possible.
 
-    Without `temperature`, `top_k` and `top_p` the most probable token is taken, as with a temperature of 0 or `top_k` 1. `top_k` 0 and -1 are all
-    tokens. `n` texts are made; with `beam_width` above 1 they are the best of a beam search. `logprobs` above 1 tells that many of the most probable
-    tokens of each step. `stream_interval` is how many tokens an answer of a stream carries.
+    Without `temperature`, `top_k` and `top_p`, or with a temperature of 0 or a `top_k` of 1, the
+    most probable token is chosen. A `top_k` of 0 or -1 means all tokens. `n` is the number of
+    texts; with a `beam_width` above 1 they are the best results of a beam search. `logprobs` above
+    1 also reports that many of the most probable tokens of each step. `stream_interval` is the
+    number of tokens per response of a stream.
     """
 
     max_tokens: int = 16
@@ -40,42 +49,42 @@ class Sampling:
     logprobs: int = 0
     stream_interval: int = 1
     limited_by_context: bool = False
-    """`max_tokens` is what the model has room for, fewer than the request asked for; no request sets it."""
+    """`max_tokens` was reduced to the positions that the model has left. No request sets this."""
 
     @property
-    def draws(self) -> bool:
-        """True where tokens are drawn by lot."""
-        asked = not (self.temperature is None and self.top_k is None and self.top_p is None)
-        return asked and self.temperature != 0 and self.top_k != 1 and self.beam_width == 1
+    def is_random(self) -> bool:
+        """True if tokens are chosen at random."""
+        has_parameters = not (self.temperature is None and self.top_k is None and self.top_p is None)
+        return has_parameters and self.temperature != 0 and self.top_k != 1 and self.beam_width == 1
 
     @property
-    def remembers(self) -> bool:
-        """True where the choice of a token depends on which tokens were generated before, beside the text that they are."""
+    def depends_on_history(self) -> bool:
+        """True if the choice of a token depends on which of the earlier tokens were generated."""
         return self.repetition_penalty != 1 or bool(self.no_repeat_ngram_size or self.min_tokens or self.bad_words)
 
 
-_READ: Mapping[str, Read] = {
-    "max_tokens": whole(1),
-    "min_tokens": whole(0),
-    "temperature": real(0),
-    "top_k": whole(-1),
-    "top_p": real(0, 1, open_below=True),
-    "repetition_penalty": real(0, open_below=True),
-    "no_repeat_ngram_size": whole(0),
-    "seed": whole(0, 2**64 - 1),
-    "stop": texts,
-    "stop_token_ids": wholes,
-    "include_stop_str_in_output": truth,
-    "ignore_eos": truth,
-    "bad_words": texts,
-    "skip_special_tokens": truth,
-    "n": whole(1, 128),
-    "beam_width": whole(1, 128),
-    "length_penalty": real(0),
-    "logprobs": whole(0),
-    "stream_interval": whole(1),
+_PARSERS: Mapping[str, ValueParser] = {
+    "max_tokens": whole_number(1),
+    "min_tokens": whole_number(0),
+    "temperature": real_number(0),
+    "top_k": whole_number(-1),
+    "top_p": real_number(0, 1, exclusive_minimum=True),
+    "repetition_penalty": real_number(0, exclusive_minimum=True),
+    "no_repeat_ngram_size": whole_number(0),
+    "seed": whole_number(0, 2**64 - 1),
+    "stop": strings,
+    "stop_token_ids": whole_numbers,
+    "include_stop_str_in_output": boolean,
+    "ignore_eos": boolean,
+    "bad_words": strings,
+    "skip_special_tokens": boolean,
+    "n": whole_number(1, 128),
+    "beam_width": whole_number(1, 128),
+    "length_penalty": real_number(0),
+    "logprobs": whole_number(0),
+    "stream_interval": whole_number(1),
 }
-# The names of TensorRT-LLM, TGI, Hugging Face and CTranslate2 for the same.
+# Names of TensorRT-LLM, TGI, Hugging Face and CTranslate2 for the same parameters.
 _OTHER_NAMES = {
     "max_new_tokens": "max_tokens",
     "min_length": "min_tokens",
@@ -90,48 +99,51 @@ _OTHER_NAMES = {
     "sampling_topp": "top_p",
     "sampling_temperature": "temperature",
 }
-# What the library cannot do is refused, unless it says that nothing of it is wanted.
-_NOTHING = {"presence_penalty": 0, "frequency_penalty": 0, "min_p": 0, "best_of": 1, "use_beam_search": False}
-KNOWN = frozenset((*_READ, *_OTHER_NAMES, *_NOTHING))
+# Parameters that CTranslate2 does not support. Their neutral values are accepted.
+_UNSUPPORTED = {"presence_penalty": 0, "frequency_penalty": 0, "min_p": 0, "best_of": 1, "use_beam_search": False}
+PARAMETER_NAMES = frozenset((*_PARSERS, *_OTHER_NAMES, *_UNSUPPORTED))
 
 
-def with_values(sampling: Sampling, values: Mapping[str, Any]) -> Sampling:
-    """Return `sampling` with `values` instead of its own; None leaves one as it is. Raises InvalidArgument for an unknown name or a bad value."""
+def update_sampling(sampling: Sampling, values: Mapping[str, Any]) -> Sampling:
+    """Return `sampling` changed by `values`; a value of None changes nothing.
+
+    Raises `InvalidArgument` for an unknown name or an invalid value.
+    """
     changes: dict[str, Any] = {}
     for given, value in values.items():
         name = _OTHER_NAMES.get(given, given)
         if value is None:
             continue
-        if name in _NOTHING:
-            _check_nothing(name, value)
-        elif name in _READ:
-            changes[name] = _READ[name](given, value)
+        if name in _UNSUPPORTED:
+            _check_unsupported(name, value)
+        elif name in _PARSERS:
+            changes[name] = _PARSERS[name](given, value)
         else:
-            raise InvalidArgument(f"there is no sampling parameter '{given}', there are: {', '.join(_READ)}")
+            raise InvalidArgument(f"unknown sampling parameter '{given}', known are: {', '.join(_PARSERS)}")
     result = replace(sampling, **changes)
     _check(result)
     return result
 
 
-def with_json(sampling: Sampling, text: str, where: str) -> Sampling:
-    """Return `sampling` with the values of a JSON object; raises InvalidArgument where `text` is none."""
+def update_from_json(sampling: Sampling, text: str, where: str) -> Sampling:
+    """Return `sampling` changed by a JSON object. Raises `InvalidArgument` if `text` is not one."""
     try:
         values = json.loads(text)
     except ValueError as error:
-        raise InvalidArgument(f"'{where}' is no JSON: {error}") from error
+        raise InvalidArgument(f"'{where}' is not valid JSON: {error}") from error
     if not isinstance(values, dict):
         raise InvalidArgument(f"'{where}' must be a JSON object")
-    return with_values(sampling, values)
+    return update_sampling(sampling, values)
 
 
-def known(names: Iterable[str]) -> list[str]:
+def select_known(names: Iterable[str]) -> list[str]:
     """Return those of `names` that are sampling parameters."""
-    return [name for name in names if name in KNOWN]
+    return [name for name in names if name in PARAMETER_NAMES]
 
 
-def _check_nothing(name: str, value: Any) -> None:
-    if str(value).lower() not in {str(_NOTHING[name]).lower(), f"{float(_NOTHING[name])}"}:
-        raise InvalidArgument(f"'{name}' is something that CTranslate2 cannot do: leave it out")
+def _check_unsupported(name: str, value: Any) -> None:
+    if str(value).lower() not in {str(_UNSUPPORTED[name]).lower(), f"{float(_UNSUPPORTED[name])}"}:
+        raise InvalidArgument(f"'{name}' is not supported by CTranslate2: leave it out")
 
 
 def _check(sampling: Sampling) -> None:
@@ -139,9 +151,9 @@ def _check(sampling: Sampling) -> None:
         raise InvalidArgument(f"'min_tokens' ({sampling.min_tokens}) is more than 'max_tokens' ({sampling.max_tokens})")
     if sampling.beam_width > 1:
         _check_beams(sampling)
-    elif sampling.n > 1 and not sampling.draws:
+    elif sampling.n > 1 and not sampling.is_random:
         raise InvalidArgument(
-            f"'n' of {sampling.n} needs tokens that are drawn ('temperature') or as wide a beam ('beam_width')"
+            f"'n' of {sampling.n} needs sampling ('temperature') or an equally wide beam ('beam_width')"
         )
 
 
@@ -149,8 +161,8 @@ def _check_beams(sampling: Sampling) -> None:
     if sampling.n > sampling.beam_width:
         raise InvalidArgument(f"'n' ({sampling.n}) is more than 'beam_width' ({sampling.beam_width})")
     if sampling.temperature:
-        raise InvalidArgument("a beam search draws nothing: leave out 'temperature' or 'beam_width'")
+        raise InvalidArgument("a beam search is not random: leave out 'temperature' or 'beam_width'")
     if sampling.logprobs > 1:
         raise InvalidArgument(
-            "a beam search tells the probability of a text, not those of other tokens: leave out 'logprobs'"
+            "a beam search returns the probability of a text, not those of other tokens: leave out 'logprobs'"
         )

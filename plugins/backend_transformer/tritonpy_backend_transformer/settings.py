@@ -1,4 +1,4 @@
-"""What a model's configuration says of how it runs. Pure."""
+"""Settings of a model, read from the parameters of its configuration. Pure."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from tritonpy import MOST_THREADS, InvalidArgument, Unsupported
-from tritonpy_backend_transformer.sampling import Sampling, with_json
-from tritonpy_backend_transformer.values import Read, choice, truth, whole
+from tritonpy_backend_transformer.sampling import Sampling, update_from_json
+from tritonpy_backend_transformer.values import ValueParser, boolean, choice, whole_number
 
-# `precision` in the words of all backends -> the library's.
+# Values of `precision`, which all backends share -> CTranslate2's compute types.
 PRECISIONS = {
     "default": "default",
     "auto": "auto",
@@ -23,9 +23,10 @@ PRECISIONS = {
     "int8_bf16": "int8_bfloat16",
     "int16": "int16",
 }
-# With one, a text waits until another one that does not fit to it has ended; each further one costs throughput, because batches are smaller.
-DEFAULT_PARALLEL = 2
-DEFAULT_TOKENS = 256  # of a model that turns one text into another, which ends by itself
+# With one lane, a text waits until running texts that do not fit have ended. More lanes mean
+# smaller batches.
+DEFAULT_LANES = 2
+DEFAULT_MAX_TOKENS = 256  # for encoder-decoder models, whose texts end by themselves
 
 
 class Pooling(enum.Enum):
@@ -39,76 +40,81 @@ class Pooling(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`parallel` batches of a model that generates run at the same time, each of at most `most_sequences` texts on `threads` threads (0: nobody says).
+    """The settings of a model.
 
-    `longest` bounds the tokens of a text with what is generated (None: what the model has positions for); `special` lets the tokenizer add its
-    tokens to a prompt; `sampling` is what a request does not say.
+    A generating model runs `lane_count` batches at the same time, each with at most `max_sequences`
+    texts and `threads` threads (0: the default). `max_length` limits the prompt and generated
+    tokens of a text (None: by the model's positions). `add_special_tokens` lets the tokenizer add
+    special tokens to prompts. `sampling` holds the defaults of requests.
     """
 
     compute_type: str
     threads: int
-    parallel: int
-    most_sequences: int
-    longest: int | None
-    special: bool
+    lane_count: int
+    max_sequences: int
+    max_length: int | None
+    add_special_tokens: bool
     flash_attention: bool
     pooling: Pooling
-    normalised: bool
+    normalize: bool
     sampling: Sampling
 
 
-_READ: Mapping[str, Read] = {
+_PARSERS: Mapping[str, ValueParser] = {
     "precision": choice(PRECISIONS),
-    "intra_op_thread_count": whole(0, MOST_THREADS),
-    "inter_op_thread_count": whole(1, 64),
-    "max_num_seqs": whole(1),
-    "max_model_len": whole(2),
-    "add_special_tokens": truth,
-    "flash_attention": truth,
+    "intra_op_thread_count": whole_number(0, MOST_THREADS),
+    "inter_op_thread_count": whole_number(1, 64),
+    "max_num_seqs": whole_number(1),
+    "max_model_len": whole_number(2),
+    "add_special_tokens": boolean,
+    "flash_attention": boolean,
     "pooling": choice({pooling.value: pooling for pooling in Pooling}),
-    "normalize": truth,
+    "normalize": boolean,
 }
 
 
-def settings(parameters: Mapping[str, str], translates: bool) -> Settings:
-    """Read the parameters of a model; raises InvalidArgument for a value that is none, Unsupported for what the backend cannot do."""
-    if truth("tensor_parallel", parameters.get("tensor_parallel", "false")):
+def read_settings(parameters: Mapping[str, str], is_encoder_decoder: bool) -> Settings:
+    """Return the settings in a model's `parameters`.
+
+    Raises `InvalidArgument` for an invalid value, and `Unsupported` for an unsupported feature.
+    """
+    if boolean("tensor_parallel", parameters.get("tensor_parallel", "false")):
         raise Unsupported(
-            "'tensor_parallel' is not served: each GPU would need an MPI process that makes every call together with the others;"
-            " instances on several GPUs have a copy of the model each"
+            "'tensor_parallel' is not supported: each GPU would need an MPI process that makes all calls together with the others;"
+            " instances on several GPUs have their own copies of the model"
         )
     if "memory_limit_bytes" in parameters:
-        raise Unsupported("parameter 'memory_limit_bytes' cannot be kept: CTranslate2 bounds no device's memory")
-    values = {name: read(name, parameters[name]) for name, read in _READ.items() if name in parameters}
-    sampling = Sampling(max_tokens=DEFAULT_TOKENS) if translates else Sampling()
+        raise Unsupported("parameter 'memory_limit_bytes' is not supported: CTranslate2 cannot limit a device's memory")
+    values = {name: read(name, parameters[name]) for name, read in _PARSERS.items() if name in parameters}
+    sampling = Sampling(max_tokens=DEFAULT_MAX_TOKENS) if is_encoder_decoder else Sampling()
     if "sampling_parameters" in parameters:
-        sampling = with_json(sampling, parameters["sampling_parameters"], "sampling_parameters")
+        sampling = update_from_json(sampling, parameters["sampling_parameters"], "sampling_parameters")
     return Settings(
         compute_type=values.get("precision", "default"),
         threads=values.get("intra_op_thread_count", 0),
-        parallel=values.get("inter_op_thread_count", DEFAULT_PARALLEL),
-        most_sequences=values.get("max_num_seqs", 32),
-        longest=values.get("max_model_len"),
-        special=values.get("add_special_tokens", True),
+        lane_count=values.get("inter_op_thread_count", DEFAULT_LANES),
+        max_sequences=values.get("max_num_seqs", 32),
+        max_length=values.get("max_model_len"),
+        add_special_tokens=values.get("add_special_tokens", True),
         flash_attention=values.get("flash_attention", False),
         pooling=values.get("pooling", Pooling.MEAN),
-        normalised=values.get("normalize", True),
+        normalize=values.get("normalize", True),
         sampling=sampling,
     )
 
 
 def check_precision(compute_type: str, possible: Collection[str], device: str) -> None:
-    """Raise Unsupported where a device cannot compute in the precision that was asked for."""
+    """Raise `Unsupported` if a device does not support a precision."""
     if compute_type in possible or compute_type in {"default", "auto"}:
         return
     names = {library: name for name, library in PRECISIONS.items()}
     there = ", ".join(sorted(names[each] for each in possible if each in names))
-    raise Unsupported(f"'precision' {names[compute_type]} is not possible on {device}, which can do: {there}")
+    raise Unsupported(f"'precision' {names[compute_type]} is not possible on {device}, which supports: {there}")
 
 
-def check_pooling(wanted: Settings, has_pooler: bool) -> None:
-    """Raise InvalidArgument where the model lacks the layer that its configuration asks for."""
-    if wanted.pooling is Pooling.POOLER and not has_pooler:
+def check_pooling(settings: Settings, has_pooler: bool) -> None:
+    """Raise `InvalidArgument` if the settings ask for a pooler that the model does not have."""
+    if settings.pooling is Pooling.POOLER and not has_pooler:
         raise InvalidArgument(
             "'pooling' cannot be pooler: the model has no such layer; mean, cls and last are possible"
         )

@@ -1,4 +1,4 @@
-"""Text to tokens and back, by the `tokenizer.json` of a model."""
+"""Conversion between text and tokens by a model's `tokenizer.json`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from tritonpy import InvalidArgument
 from tritonpy_backend_transformer.runtime import tokenizer_runtime
 from tritonpy_backend_transformer.vocabulary import Vocabulary
 
-_INCOMPLETE = "\N{REPLACEMENT CHARACTER}"  # what the tokenizer writes for bytes that are not yet a character
-_CONTEXT = 8  # tokens of a prompt that may decide on the text of the first one behind it: a character has at most four
-_MOST_UNKNOWN = 0.05  # of a model's tokens: converters and training pad a vocabulary, by no more than that
+# The tokenizer's text for the bytes of an incomplete character.
+_INCOMPLETE = "\N{REPLACEMENT CHARACTER}"
+# Prompt tokens that can influence the text of the next token; a character has at most 4 tokens.
+_CONTEXT = 8
+# Share of a model's tokens: converters and training pad vocabularies by less than that.
+_MAX_UNKNOWN = 0.05
 
 
 class Tokenizer:
-    """Numbers in and out are those of the model's vocabularies, which may differ from the tokenizer's own."""
+    """A tokenizer that takes and returns the token IDs of the model's vocabularies, not its own."""
 
     def __init__(self, path: Path, source: Vocabulary, target: Vocabulary) -> None:
-        """Read `path`; raises InvalidArgument for a file that is none, or one that belongs to another model."""
+        """Read `path`. Raises `InvalidArgument` for an invalid file or one of another model."""
         try:
             self._tokenizer: Any = tokenizer_runtime().Tokenizer.from_file(str(path))
         except Exception as error:
@@ -32,70 +35,71 @@ class Tokenizer:
             _check(path, texts, special, vocabulary)
         self._source = source
         self._target = target
-        self._own_numbers = [texts.get(token) for token in target.tokens]
+        self._own_ids = [texts.get(token) for token in target.tokens]
 
-    def encode(self, text: str, special: bool = True) -> list[str]:
-        """Return the tokens of `text`, with those round it that the tokenizer adds where `special` is set."""
-        tokens: list[str] = self._tokenizer.encode(text, add_special_tokens=special).tokens
+    def encode(self, text: str, add_special_tokens: bool = True) -> list[str]:
+        """Return the tokens of `text`, including special tokens if `add_special_tokens`."""
+        tokens: list[str] = self._tokenizer.encode(text, add_special_tokens=add_special_tokens).tokens
         return tokens
 
     def encode_all(self, texts: Sequence[str]) -> list[tuple[list[str], list[int]]]:
-        """Return the tokens of each text, with those round it that the tokenizer adds, and which of two texts each token belongs to."""
+        """Return the tokens of each text, with special tokens, and the tokens' segment indexes."""
         return [(encoding.tokens, encoding.type_ids) for encoding in self._tokenizer.encode_batch(list(texts))]
 
-    def numbers(self, tokens: Sequence[str]) -> list[int]:
-        """Return the numbers of `tokens` in the target vocabulary, without those that it lacks."""
-        known = self._target.numbers
+    def token_ids(self, tokens: Sequence[str]) -> list[int]:
+        """Return the IDs of `tokens` in the target vocabulary, without unknown tokens."""
+        known = self._target.token_ids
         return [known[token] for token in tokens if token in known]
 
-    def decode(self, numbers: Sequence[int], skip_special: bool = True) -> str:
-        """Return the text of tokens of the target vocabulary."""
-        own = [self._own_numbers[number] for number in numbers]
-        text: str = self._tokenizer.decode([number for number in own if number is not None], skip_special)
+    def decode(self, token_ids: Sequence[int], skip_special: bool = True) -> str:
+        """Return the text of token IDs of the target vocabulary."""
+        own = [self._own_ids[token_id] for token_id in token_ids]
+        text: str = self._tokenizer.decode([token_id for token_id in own if token_id is not None], skip_special)
         return text
 
 
 class Detokenizer:
-    """Turns tokens into text as they come. The pieces joined are what `Tokenizer.decode` makes of all tokens at once, behind the text of the
-    tokens `before`.
+    """Converts tokens to text as they are generated.
 
-    A token's text may depend on the one before (a space between words), and a character may need several tokens: so a few tokens are decoded
-    again with each new one, and a character waits until it is whole.
+    The concatenated pieces equal the text that `Tokenizer.decode` returns for all tokens, after the
+    text of the tokens in `context`. A token's text may depend on the previous token (a space
+    between words), and a character may need several tokens. So the last few tokens are decoded
+    again with each new one, and an incomplete character is held back.
     """
 
-    def __init__(self, tokenizer: Tokenizer, skip_special: bool = True, before: Sequence[int] = ()) -> None:
+    def __init__(self, tokenizer: Tokenizer, skip_special: bool = True, context: Sequence[int] = ()) -> None:
         self._tokenizer = tokenizer
         self._skip_special = skip_special
-        self._numbers = list(before[-_CONTEXT:])
-        self._begin = 0  # from here on the tokens are decoded again
-        self._told = len(self._numbers)  # the text of the tokens up to here is out
+        self._token_ids = list(context[-_CONTEXT:])
+        self._begin = 0  # the first token that is decoded again
+        self._emitted = len(self._token_ids)  # the text of earlier tokens was returned
 
-    def add(self, number: int) -> str:
-        """Return the text that the token `number` completes."""
-        self._numbers.append(number)
-        return self._new_text(whole=True)
+    def add(self, token_id: int) -> str:
+        """Return the text that the token `token_id` completes."""
+        self._token_ids.append(token_id)
+        return self._new_text(complete_only=True)
 
     def flush(self) -> str:
-        """Return what is left: bytes that are no character."""
-        return self._new_text(whole=False)
+        """Return the remaining text: bytes of incomplete characters."""
+        return self._new_text(complete_only=False)
 
-    def _new_text(self, whole: bool) -> str:
-        numbers, decode = self._numbers, self._tokenizer.decode
-        old = decode(numbers[self._begin : self._told], self._skip_special)
-        text = decode(numbers[self._begin :], self._skip_special)
-        if len(text) <= len(old) or (whole and text.endswith(_INCOMPLETE)):
+    def _new_text(self, complete_only: bool) -> str:
+        token_ids, decode = self._token_ids, self._tokenizer.decode
+        old = decode(token_ids[self._begin : self._emitted], self._skip_special)
+        text = decode(token_ids[self._begin :], self._skip_special)
+        if len(text) <= len(old) or (complete_only and text.endswith(_INCOMPLETE)):
             return ""
-        self._begin, self._told = self._told, len(numbers)
+        self._begin, self._emitted = self._emitted, len(token_ids)
         return text[len(old) :]
 
 
 def _check(path: Path, texts: dict[str, int], special: set[str], vocabulary: Vocabulary) -> None:
-    known = vocabulary.numbers
+    known = vocabulary.token_ids
     lacking = [text for text in texts if text not in known and text not in special]
     unknown = sum(text not in texts for text in vocabulary.tokens)
-    if lacking or unknown > _MOST_UNKNOWN * len(vocabulary):
+    if lacking or unknown > _MAX_UNKNOWN * len(vocabulary):
         which = f", among them '{lacking[0]}'" if lacking else ""
         raise InvalidArgument(
-            f"'{path}' belongs to another model: it has {len(texts)} tokens, the model's vocabulary {len(vocabulary)};"
-            f" {len(lacking)} of its tokens are not in the vocabulary{which}, {unknown} of the vocabulary's are not in it"
+            f"'{path}' belongs to another model: it has {len(texts)} tokens, the model's vocabulary has {len(vocabulary)};"
+            f" {len(lacking)} of its tokens are not in the vocabulary{which}, {unknown} tokens of the vocabulary are not in it"
         )

@@ -1,4 +1,4 @@
-"""Reads values that arrive as text, numbers or truth values into what they are meant to be."""
+"""Parsers of parameter values, which may be text, numbers or booleans."""
 
 from __future__ import annotations
 
@@ -8,69 +8,74 @@ from typing import Any
 from tritonpy import InvalidArgument
 
 _BOOLS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}
-Read = Callable[[str, Any], Any]
+ValueParser = Callable[[str, Any], Any]
 
 
-def whole(least: int, most: int | None = None) -> Read:
-    """Return what reads a whole number of at least `least`, and at most `most`."""
+def whole_number(minimum: int, maximum: int | None = None) -> ValueParser:
+    """Return a parser of whole numbers from `minimum` to `maximum`."""
 
     def read(name: str, value: Any) -> int:
         try:
             number = int(value)
-            fits = number == float(value) and number >= least and (most is None or number <= most)
+            fits = number == float(value) and number >= minimum and (maximum is None or number <= maximum)
         except (TypeError, ValueError, OverflowError):
             fits = False
         if not fits:
-            bound = f" and at most {most}" if most is not None else ""
-            raise InvalidArgument(f"'{name}' must be a whole number of at least {least}{bound}, not '{value}'")
+            bound = f" and at most {maximum}" if maximum is not None else ""
+            raise InvalidArgument(f"'{name}' must be a whole number of at least {minimum}{bound}, not '{value}'")
         return number
 
     return read
 
 
-def real(least: float, most: float | None = None, open_below: bool = False) -> Read:
-    """Return what reads a number from `least` (not that itself where `open_below`) to `most`."""
+def real_number(minimum: float, maximum: float | None = None, exclusive_minimum: bool = False) -> ValueParser:
+    """Return a parser of numbers from `minimum` (excluded if `exclusive_minimum`) to `maximum`."""
 
     def read(name: str, value: Any) -> float:
         try:
             number = float(value)
-            fits = (number > least if open_below else number >= least) and number <= (most or float("inf"))
+            fits = (number > minimum if exclusive_minimum else number >= minimum) and number <= (
+                maximum or float("inf")
+            )
             fits = fits and number != float("inf")
         except (TypeError, ValueError):
             fits = False
         if not fits:
-            above = "more than" if open_below else "at least"
-            bound = f" and at most {most:g}" if most is not None else ""
-            raise InvalidArgument(f"'{name}' must be a number of {above} {least:g}{bound}, not '{value}'")
+            above = "more than" if exclusive_minimum else "at least"
+            bound = f" and at most {maximum:g}" if maximum is not None else ""
+            raise InvalidArgument(f"'{name}' must be a number of {above} {minimum:g}{bound}, not '{value}'")
         return number
 
     return read
 
 
-def truth(name: str, value: Any) -> bool:
-    """Return what a truth value, or true, on, 1, false, off or 0 in any case, mean; raises InvalidArgument."""
+def boolean(name: str, value: Any) -> bool:
+    """Return the value of a boolean, or of true, on, 1, false, off or 0 as text.
+
+    Raises `InvalidArgument`.
+    """
     try:
         return _BOOLS[str(value).lower()]
     except KeyError:
         raise InvalidArgument(f"'{name}' must be true or false, not '{value}'") from None
 
 
-def texts(name: str, value: Any) -> tuple[str, ...]:
-    """Return one text, or several, as a tuple without empty ones; raises InvalidArgument."""
+def strings(name: str, value: Any) -> tuple[str, ...]:
+    """Return one string, or several, as a tuple without empty ones. Raises `InvalidArgument`."""
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, (list, tuple)) or not all(isinstance(each, str) for each in given):
-        raise InvalidArgument(f"'{name}' must be a text or a list of texts, not '{value}'")
+        raise InvalidArgument(f"'{name}' must be a string or a list of strings, not '{value}'")
     return tuple(each for each in given if each)
 
 
-def wholes(name: str, value: Any) -> tuple[int, ...]:
-    """Return one whole number, or several, as a tuple; raises InvalidArgument."""
+def whole_numbers(name: str, value: Any) -> tuple[int, ...]:
+    """Return one whole number, or several, as a tuple. Raises `InvalidArgument`."""
     given = value if isinstance(value, (list, tuple)) else [value]
-    return tuple(whole(0)(name, each) for each in given)
+    return tuple(whole_number(0)(name, each) for each in given)
 
 
-def choice(options: Mapping[str, Any]) -> Read:
-    """Return what reads one of the names in `options` into its value."""
+def choice(options: Mapping[str, Any]) -> ValueParser:
+    """Return a parser that maps the names in `options` to their values."""
 
     def read(name: str, value: Any) -> Any:
         try:

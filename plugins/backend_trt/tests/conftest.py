@@ -1,4 +1,4 @@
-"""The simulated machine, and models loaded on it."""
+"""Fixtures for a simulated machine with models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tritonpy.config.server.device_settings import DeviceSettings
 from tritonpy.cuda_calls import CudaCalls
 from tritonpy.device_memory import MemoryPools, ModelMemory
 from tritonpy.testing import BackendHarness
-from tritonpy_backend_trt import cuda, libraries
+from tritonpy_backend_trt import cuda, plugin_libraries
 from tritonpy_backend_trt.backend import TensorRtBackend
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -27,7 +27,10 @@ from .simulated.tensorrt import tensorrt
 
 
 class Simulation:
-    """A machine with two GPUs and the full TensorRT; `trt` is its module. Models lie in `folder`."""
+    """A machine with two GPUs and the full TensorRT; `trt` is its module.
+
+    Models are in `folder`.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -43,7 +46,7 @@ class Simulation:
         return self._pools.of_model(config.optimization)
 
     def load(self, plan: bytes, text: str = "", folder: Path | None = None, **options: Any) -> BackendHarness:
-        """Return the harness of a model with that plan; enter it to load."""
+        """Return the harness of a model with this plan; entering it loads the model."""
         folder = folder or self.folder
         (folder / "1").mkdir(parents=True, exist_ok=True)
         (folder / "1" / "model.plan").write_bytes(plan)
@@ -53,7 +56,7 @@ class Simulation:
         )
 
     def close(self) -> None:
-        """Everything that models had must have come back."""
+        """Check that models have released all resources."""
         self._pools.close()
         gc.collect()
         assert not self.machine.crashes
@@ -69,11 +72,11 @@ def simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Simu
     monkeypatch.setitem(sys.modules, "tensorrt_lean", None)
     monkeypatch.setitem(sys.modules, "cuda.bindings.runtime", made.runtime)
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", ModuleType("cuda.bindings.driver"))
-    monkeypatch.setattr(libraries, "_loaded", set())
-    cuda.cuda.cache_clear()
+    monkeypatch.setattr(plugin_libraries, "_loaded_libraries", set())
+    cuda.load_cuda.cache_clear()
     yield made
     made.close()
-    cuda.cuda.cache_clear()
+    cuda.load_cuda.cache_clear()
 
 
 def output(response: Any, name: str) -> np.ndarray:

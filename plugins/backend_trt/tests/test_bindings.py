@@ -5,44 +5,44 @@ import sys
 import pytest
 
 from tritonpy import Unavailable
-from tritonpy_backend_trt.allocator import Ledger, allocator_of
-from tritonpy_backend_trt.bindings import bindings
-from tritonpy_backend_trt.logger import logger_of
-from tritonpy_backend_trt.output_allocator import Growing, output_allocator
+from tritonpy_backend_trt.allocator import AllocationTracker, create_allocator
+from tritonpy_backend_trt.bindings import import_tensorrt
+from tritonpy_backend_trt.logger import get_logger
+from tritonpy_backend_trt.output_allocator import GrowableBuffer, output_allocator
 
 from .simulated.tensorrt import tensorrt
 
 
-def test_of_both_runtimes_the_full_one_is_taken(simulation, monkeypatch):
+def test_the_full_runtime_is_preferred(simulation, monkeypatch):
     lean = tensorrt(simulation.machine, "tensorrt_lean")
     monkeypatch.setitem(sys.modules, "tensorrt_lean", lean)
-    assert bindings() is simulation.trt
-    assert bindings("lean") is lean
-    assert bindings("full") is simulation.trt
+    assert import_tensorrt() is simulation.trt
+    assert import_tensorrt("lean") is lean
+    assert import_tensorrt("full") is simulation.trt
     monkeypatch.setitem(sys.modules, "tensorrt", None)
-    assert bindings() is lean
+    assert import_tensorrt() is lean
 
 
 @pytest.mark.parametrize("wanted", ["any", "full", "lean"])
-def test_what_is_not_installed_is_named_with_what_to_install(monkeypatch, wanted):
+def test_missing_bindings_give_installation_instructions(monkeypatch, wanted):
     for name in ("tensorrt", "tensorrt_lean"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(Unavailable, match=r"TensorRT cannot be imported \(.* 'tritonpy-backend-trt\[full\]'") as caught:
-        bindings(wanted)
+        import_tensorrt(wanted)
     assert ("tensorrt:" in caught.value.message) == (wanted != "lean")
     assert ("tensorrt_lean:" in caught.value.message) == (wanted != "full")
 
 
 @pytest.fixture
 def real():
-    """The real bindings: they are imported on a machine without a GPU too."""
+    """The real bindings, which can be imported without a GPU."""
     try:
-        return bindings()
+        return import_tensorrt()
     except Unavailable as error:
         pytest.skip(f"needs TensorRT's bindings: {error}")
 
 
-def test_the_real_bindings_have_what_is_used_of_them(real):
+def test_the_real_bindings_have_all_used_names(real):
     expected = {
         "ICudaEngine": [
             "create_execution_context", "get_tensor_components_per_element", "get_tensor_dtype", "get_tensor_format_desc", "get_tensor_mode",
@@ -67,7 +67,7 @@ def test_the_real_bindings_have_what_is_used_of_them(real):
     assert {"INTERNAL_ERROR", "ERROR", "WARNING", "INFO", "VERBOSE"} == set(real.ILogger.Severity.__members__)
 
 
-def test_the_simulation_has_no_name_that_the_real_bindings_lack(real):
+def test_the_simulation_has_only_names_of_the_real_bindings(real):
     from .simulated import tensorrt as simulated
 
     own = {
@@ -83,12 +83,12 @@ def test_the_simulation_has_no_name_that_the_real_bindings_lack(real):
         "itemsize",
         "memory_shape",
     }
-    for mine, theirs in ((simulated.Engine, real.ICudaEngine), (simulated.Context, real.IExecutionContext)):
+    for mine, theirs in ((simulated.Engine, real.ICudaEngine), (simulated.ExecutionContext, real.IExecutionContext)):
         public = {name for name in vars(mine) if not name.startswith("_")} - own
         assert [name for name in public if not hasattr(theirs, name)] == []
 
 
-def test_classes_that_tensorrt_calls_can_be_made_of_the_real_ones(real):
-    assert isinstance(logger_of(real), real.ILogger)
-    assert isinstance(allocator_of(real, None, Ledger(None)), real.IGpuAllocator)
-    assert isinstance(output_allocator(real, Growing(lambda _size: None)), real.IOutputAllocator)
+def test_callback_classes_can_be_derived_from_the_real_ones(real):
+    assert isinstance(get_logger(real), real.ILogger)
+    assert isinstance(create_allocator(real, None, AllocationTracker(None)), real.IGpuAllocator)
+    assert isinstance(output_allocator(real, GrowableBuffer(lambda _size: None)), real.IOutputAllocator)

@@ -1,4 +1,4 @@
-"""The README's model, and more, on a real GPU."""
+"""The README's model, and others, on a real GPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tritonpy.testing import BackendHarness
 from tritonpy_backend_trt.backend import TensorRtBackend
 
 from .conftest import output
-from .describing import config
+from .descriptions import config
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -40,7 +40,7 @@ def gpu():
 
 @pytest.fixture
 def built(gpu, tmp_path, monkeypatch):
-    """The folder with the README's model, and what it was trained on."""
+    """The folder with the README's model, and its training data."""
     pytest.importorskip("sklearn", reason="needs scikit-learn")
     monkeypatch.chdir(tmp_path)
     namespace = {}

@@ -5,7 +5,7 @@ import pytest
 from tritonpy import InvalidArgument
 from tritonpy_backend_trt.graph_specs import GraphSpec, graph_specs
 
-from .describing import config
+from .descriptions import config
 
 ON = "optimization { cuda { graphs: true } }"
 
@@ -33,7 +33,7 @@ def test_without_specs_small_and_preferred_batches_get_graphs(text, sizes):
     assert graph_specs(config(f"{text} {ON}")) == [GraphSpec(size, size) for size in sizes]
 
 
-def test_a_spec_gives_shapes_and_what_they_stand_in_for():
+def test_a_spec_gives_shapes_and_lower_bounds():
     shape = "input { key: 'A' value { dim: [4, 8] } }"
     least = "graph_lower_bound { batch_size: 2 input { key: 'A' value { dim: [1, 8] } } }"
     assert graph_specs(spec(f"batch_size: 4 {shape} {least}")) == [GraphSpec(4, 2, {"A": (4, 8)}, {"A": (1, 8)})]
@@ -60,7 +60,7 @@ def bound(least, shape="dim: 4"):
         (bound("input { key: 'A' value { dim: 5 } }"), 8, "graph lower bound spec expects input 'A' to have dimension <= 4"),
     ],
 )  # fmt: skip
-def test_a_spec_that_cannot_be_is_refused_as_triton_does(text, batch, message):
+def test_an_invalid_spec_is_rejected_with_tritons_text(text, batch, message):
     with pytest.raises(InvalidArgument) as caught:
         graph_specs(spec(text, batch))
     assert caught.value.message == message

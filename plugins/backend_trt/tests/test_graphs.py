@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_trt.graphs import with_batch_dimension
+from tritonpy_backend_trt.graphs import batch_dimension_inputs
 
 from .conftest import output
-from .describing import config
+from .descriptions import config
 from .simulated import plans
 from .simulated.cuda_runtime import Runnable
 
@@ -37,13 +37,13 @@ def test_batches_of_the_captured_sizes_run_as_graphs(simulation, more):
     assert machine.count(Runnable) == 0
 
 
-def test_no_graphs_are_captured_unless_the_configuration_wants_them(simulation):
+def test_graphs_are_captured_only_if_configured(simulation):
     with simulation.load(plans.double()) as harness:
         run(harness, 1)
     assert simulation.machine.launches == 0
 
 
-def test_a_graph_stands_in_for_smaller_batches_down_to_its_lower_bound(simulation):
+def test_a_graph_serves_smaller_batches_down_to_its_lower_bound(simulation):
     spec = "graph_spec { batch_size: 4 graph_lower_bound { batch_size: 2 } }"
     with simulation.load(plans.double(), cuda(spec)) as harness:
         for rows, launches in ((4, 1), (3, 2), (2, 3), (1, 3), (5, 3)):
@@ -79,7 +79,7 @@ def test_a_graph_that_cannot_be_captured_is_left_out_and_the_log_says_why(simula
         run(harness, 4)
 
 
-def test_a_capture_in_which_tensorrt_fails_is_given_up(simulation, caplog):
+def test_a_failed_capture_is_aborted(simulation, caplog):
     original = simulation.runtime.cudaStreamBeginCapture
 
     def begin(stream, mode):
@@ -110,7 +110,7 @@ def test_a_spec_of_unknown_inputs_fails_the_load_and_leaves_nothing_on_the_gpu(s
         pass
 
 
-def test_a_launch_that_fails_is_answered_and_the_next_batch_runs(simulation):
+def test_a_failed_launch_fails_its_batch_and_the_next_one_runs(simulation):
     with simulation.load(plans.double(), ON) as harness:
         simulation.machine.refusals["cudaGraphLaunch"] = 1
         [[answer]] = harness.execute(harness.request({"IN": np.ones((1, 4), np.float32)}))
@@ -122,5 +122,5 @@ def test_ragged_and_batch_inputs_have_no_batch_dimension():
     text = """
         max_batch_size: 4 input { name: 'IN' dims: 2 } input { name: 'RAGGED' dims: -1 allow_ragged_batch: true }
         batch_input { kind: BATCH_ELEMENT_COUNT target_name: 'COUNTS' data_type: TYPE_INT32 source_input: 'RAGGED' }"""
-    assert with_batch_dimension(config(text)) == ["IN"]
-    assert with_batch_dimension(config("input { name: 'IN' dims: 2 }")) == []
+    assert batch_dimension_inputs(config(text)) == ["IN"]
+    assert batch_dimension_inputs(config("input { name: 'IN' dims: 2 }")) == []

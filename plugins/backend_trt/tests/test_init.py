@@ -10,7 +10,7 @@ def test_the_backend_has_the_name_that_triton_gives_it():
     assert list(tritonpy_backend_trt.tritonpy_backends()) == ["tensorrt"]
 
 
-def test_naming_the_backend_imports_neither_tensorrt_nor_cuda():
+def test_registering_the_backend_imports_neither_tensorrt_nor_cuda():
     script = (
         "import sys, tritonpy_backend_trt, tritonpy_backend_trt.backend;"
         "print([name for name in sys.modules if name.partition('.')[0] in ('tensorrt', 'tensorrt_lean', 'cuda')])"

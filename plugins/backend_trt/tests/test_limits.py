@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import Internal, InvalidArgument
-from tritonpy_backend_trt.limits import check_shape, check_values, largest_rows, narrowed, outside
+from tritonpy_backend_trt.limits import check_shape, check_values, max_rows, narrow_profile, range_violation
 from tritonpy_backend_trt.signature import Profile, Range, Signature, TensorInfo
 
-from .describing import config, info
+from .descriptions import config, info
 
 ALLOWED = Range((1, 2), (4, 2), (8, 4))
 sizes = st.lists(st.integers(-1, 10), min_size=1, max_size=3)
@@ -26,10 +26,10 @@ def test_a_shape_is_outside_exactly_when_a_known_size_is(shape):
         if len(shape) == 2
         else False
     )
-    assert (outside(ALLOWED, shape) is None) == fits
+    assert (range_violation(ALLOWED, shape) is None) == fits
 
 
-def test_what_is_wrong_with_a_shape_is_said_as_triton_does():
+def test_an_invalid_shape_is_rejected_with_tritons_text():
     with pytest.raises(Internal) as caught:
         check_shape("m_0", "IN", ALLOWED, (9, 2))
     assert caught.value.message == (
@@ -48,7 +48,7 @@ def test_what_is_wrong_with_a_shape_is_said_as_triton_does():
         ([1], "mismatch between the number of shape values. Expecting 2. Got 1"),
     ],
 )
-def test_what_is_wrong_with_shape_values_is_said_as_triton_does(values, text):
+def test_invalid_shape_values_are_rejected_with_tritons_text(values, text):
     with pytest.raises(InvalidArgument) as caught:
         check_values(ALLOWED, values)
     assert caught.value.message == text
@@ -56,13 +56,13 @@ def test_what_is_wrong_with_shape_values_is_said_as_triton_does(values, text):
 
 def test_a_configuration_narrows_what_a_profile_allows():
     text = "max_batch_size: 4 input { name: 'IN' data_type: TYPE_FP32 dims: 3 }"
-    found = narrowed(profile(), config(text), Signature({"IN": info("IN", -1, -1)}, ()))
+    found = narrow_profile(profile(), config(text), Signature({"IN": info("IN", -1, -1)}, ()))
     assert found.shapes["IN"] == Range((1, 2), (4, 2), (4, 3))
 
 
 def test_an_open_dimension_keeps_the_largest_size_of_the_profile():
     text = "max_batch_size: 16 input { name: 'IN' data_type: TYPE_FP32 dims: -1 }"
-    found = narrowed(profile(), config(text), Signature({"IN": info("IN", -1, -1)}, ()))
+    found = narrow_profile(profile(), config(text), Signature({"IN": info("IN", -1, -1)}, ()))
     assert found.shapes["IN"].maximum == (8, 4)
 
 
@@ -70,13 +70,13 @@ def test_shape_tensors_are_not_narrowed():
     text = "max_batch_size: 4 input { name: 'IN' data_type: TYPE_INT32 dims: 1 is_shape_tensor: true }"
     given_profile = profile(Range((2,), (2,), (2,)), {"IN": ALLOWED})
     signature = Signature({"IN": TensorInfo("IN", "INT32", (2,), is_input=True, is_shape=True)}, ())
-    assert narrowed(given_profile, config(text), signature) == given_profile
+    assert narrow_profile(given_profile, config(text), signature) == given_profile
 
 
 def test_a_configured_shape_that_the_profile_does_not_have_is_refused():
     text = "max_batch_size: 4 input { name: 'IN' data_type: TYPE_FP32 dims: 5 }"
     with pytest.raises(InvalidArgument) as caught:
-        narrowed(profile(), config(text), Signature({"IN": info("IN", -1, -1)}, ()))
+        narrow_profile(profile(), config(text), Signature({"IN": info("IN", -1, -1)}, ()))
     assert caught.value.message == (
         "model configuration specified invalid shape for input 'IN' for model m. Error details: model expected the shape of "
         "dimension 1 to be between 2 and 4 but received 5"
@@ -94,4 +94,4 @@ def test_a_configured_shape_that_the_profile_does_not_have_is_refused():
     ],
 )
 def test_the_largest_batch_is_what_every_input_allows(shapes, values, rows):
-    assert largest_rows(Profile(0, shapes, values)) == rows
+    assert max_rows(Profile(0, shapes, values)) == rows

@@ -5,37 +5,37 @@ import threading
 
 import pytest
 
-from tritonpy_backend_trt.logger import heard, listening, logger_of, reason
+from tritonpy_backend_trt.logger import collect_errors, get_logger, last_error, log_message
 
 
 @pytest.mark.parametrize(
     ("severity", "level"),
     [("INTERNAL_ERROR", "ERROR"), ("ERROR", "ERROR"), ("WARNING", "WARNING"), ("INFO", "INFO"), ("VERBOSE", "DEBUG")],
 )
-def test_what_tensorrt_says_goes_to_the_log(simulation, caplog, severity, level):
+def test_tensorrts_messages_are_logged(simulation, caplog, severity, level):
     caplog.set_level(logging.DEBUG)
-    logger_of(simulation.trt).log(simulation.trt.ILogger.Severity[severity], "100 % sure")
+    get_logger(simulation.trt).log(simulation.trt.ILogger.Severity[severity], "100 % sure")
     assert [(record.name, record.levelname, record.getMessage()) for record in caplog.records] == [
         ("tritonpy.tensorrt", level, "100 % sure")
     ]
 
 
 def test_there_is_one_logger_for_the_process(simulation):
-    assert logger_of(simulation.trt) is logger_of(simulation.trt)
+    assert get_logger(simulation.trt) is get_logger(simulation.trt)
 
 
-def test_errors_of_the_own_thread_are_heard_while_somebody_listens():
-    heard("ERROR", "before")
-    with listening() as outer:
-        heard("ERROR", "first")
-        with listening() as inner:
-            heard("WARNING", "not an error")
-            heard("INTERNAL_ERROR", "second")
-        other = threading.Thread(target=heard, args=("ERROR", "elsewhere"))
+def test_errors_are_collected_per_thread():
+    log_message("ERROR", "before")
+    with collect_errors() as outer:
+        log_message("ERROR", "first")
+        with collect_errors() as inner:
+            log_message("WARNING", "not an error")
+            log_message("INTERNAL_ERROR", "second")
+        other = threading.Thread(target=log_message, args=("ERROR", "elsewhere"))
         other.start()
         other.join()
-        heard("ERROR", "third")
-    heard("ERROR", "after")
+        log_message("ERROR", "third")
+    log_message("ERROR", "after")
     assert (outer, inner) == (["first", "third"], ["second"])
-    assert reason(outer) == "third"
-    assert reason([]) == "TensorRT gave no reason"
+    assert last_error(outer) == "third"
+    assert last_error([]) == "TensorRT reported no reason"

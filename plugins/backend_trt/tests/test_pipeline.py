@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tritonpy import DTYPES, Batch, InferRequest, OutputSpec, Tensor
-from tritonpy_backend_trt.pipeline import first_rows, wanted_outputs
+from tritonpy_backend_trt.pipeline import first_rows, requested_outputs
 
 from .conftest import output
 from .simulated import plans
@@ -21,7 +21,7 @@ def answers(harness, *inputs):
 
 
 def put(harness, request):
-    """Execute a request as a batch of its own; its answer may still be on its way."""
+    """Execute a request as its own batch; its response may still be pending."""
     request.batch = Batch([request], model=harness.model, start_ns=1)
     harness.instance.execute(request.batch)
     return request
@@ -37,28 +37,28 @@ LAYOUTS = [
 @pytest.mark.parametrize("text", LAYOUTS)
 @pytest.mark.parametrize("hasty", [(), (0,), (1,), (2,), (0, 1, 2)])
 @pytest.mark.parametrize("policy", ["DEVICE_BLOCKING", "BLOCKING"])
-def test_executions_that_follow_each_other_closely_do_not_mix(simulation, text, policy, hasty):
+def test_overlapping_executions_do_not_mix(simulation, text, policy, hasty):
     simulation.machine.hasty = hasty
     with simulation.load(plans.double(), text, execution_policy=policy) as harness:
         requests = [put(harness, harness.request({"IN": np.full((1 + n % 3, 4), n, np.float32)})) for n in range(40)]
-        harness.witness.wait(*requests)
+        harness.recorder.wait(*requests)
         for number, request in enumerate(requests):
-            [answer] = harness.witness.answers(request)
+            [answer] = harness.recorder.responses(request)
             assert output(answer, "OUT").tolist() == [[2 * number] * 4] * (1 + number % 3)
 
 
-def test_an_execution_is_answered_after_execute_returned_by_another_thread(simulation):
+def test_responses_are_sent_by_another_thread_after_execute_returns(simulation):
     names = []
     with simulation.load(plans.double()) as harness:
         request = harness.request({"IN": floats([1, 2, 3, 4])})
         request.sink = type(request.sink)(lambda request, response: names.append(threading.current_thread().name))
-        harness.witness.answer = lambda requests, responses: names.append(threading.current_thread().name)
+        harness.recorder.respond = lambda requests, responses: names.append(threading.current_thread().name)
         put(harness, request)
         harness.close_instance()
-    assert names == ["m_0 answers"]
+    assert names == ["m_0 responses"]
 
 
-def test_inputs_and_outputs_travel_through_pinned_memory_unless_the_model_has_it_off(simulation):
+def test_inputs_and_outputs_use_pinned_memory_unless_disabled(simulation):
     with simulation.load(plans.double()) as harness:
         answers(harness, floats([1, 2, 3, 4]), floats([5, 6, 7, 8]))
     assert simulation.machine.pageable_copies == 0
@@ -67,7 +67,7 @@ def test_inputs_and_outputs_travel_through_pinned_memory_unless_the_model_has_it
     assert simulation.machine.pageable_copies == 2
 
 
-def test_outputs_that_nobody_asked_for_stay_on_the_gpu(simulation):
+def test_unrequested_outputs_stay_on_the_gpu(simulation):
     with simulation.load(plans.add_sub()) as harness:
         ones = np.ones((1, 4), np.int32)
         before = simulation.machine.copies
@@ -79,17 +79,17 @@ def test_outputs_that_nobody_asked_for_stay_on_the_gpu(simulation):
         wanted = [None if each is None else {name: OutputSpec(name) for name in each} for each in outputs]
         return Batch([InferRequest("m", {}, None, outputs=each) for each in wanted])
 
-    assert wanted_outputs(batch(["SUM"], None), names) == names
-    assert wanted_outputs(batch(["DIFFERENCE"], ["DIFFERENCE"]), names) == ["DIFFERENCE"]
-    assert wanted_outputs(batch(["DIFFERENCE"], ["SUM"]), names) == names
+    assert requested_outputs(batch(["SUM"], None), names) == names
+    assert requested_outputs(batch(["DIFFERENCE"], ["DIFFERENCE"]), names) == ["DIFFERENCE"]
+    assert requested_outputs(batch(["DIFFERENCE"], ["SUM"]), names) == names
 
 
-def test_a_batch_runs_under_the_profile_that_is_nearest(simulation):
+def test_a_batch_runs_under_the_nearest_profile(simulation):
     tensors = [plans.tensor("IN", [-1, 4]), plans.tensor("OUT", [-1, 4], output=True)]
     plan = plans.plan("double", tensors, plans.rows((1, 1, 2), (1, 8, 16)))
     with simulation.load(plan, "instance_group { profile: ['0', '1'] }") as harness:
         assert harness.model.config.max_batch_size == 16
-        contexts = {context.profile.index: context for context in harness.instance._pipeline._parts.contexts}
+        contexts = {context.profile.index: context for context in harness.instance._pipeline._resources.contexts}
         for rows, index in ((1, 0), (2, 0), (3, 1), (16, 1)):
             shapes = {number: context.raw.shapes["IN"] for number, context in contexts.items()}
             [[answer]] = answers(harness, np.ones((rows, 4), np.float32))
@@ -99,7 +99,7 @@ def test_a_batch_runs_under_the_profile_that_is_nearest(simulation):
         assert [context.raw.profile for context in contexts.values()] == [0, 1]
 
 
-def test_what_no_profile_allows_is_answered_with_an_error_and_the_next_batch_runs(simulation, caplog):
+def test_a_batch_that_no_profile_allows_fails_and_the_next_one_runs(simulation, caplog):
     tensors = [plans.tensor("IN", [-1, -1]), plans.tensor("OUT", [-1, -1], output=True)]
     shapes = [{"IN": [[1, 1], [2, 2], [4, size]]} for size in (2, 3)]
     with simulation.load(plans.plan("double", tensors, shapes), "instance_group { profile: ['0', '1'] }") as harness:
@@ -114,18 +114,18 @@ def test_what_no_profile_allows_is_answered_with_an_error_and_the_next_batch_run
 
 
 @pytest.mark.parametrize("text", ["", "optimization { eager_batching: true cuda { output_copy_stream: true } }"])
-def test_an_output_may_be_as_large_as_the_data_says(simulation, text):
+def test_data_dependent_output_sizes_are_supported(simulation, text):
     with simulation.load(plans.positives(), "max_batch_size: 0 input { name: 'IN' dims: -1 } " + text) as harness:
         for values in ([1, -1, 2, -2], [-1], list(range(1, 17)), [3]):
             [[answer]] = answers(harness, np.array(values, np.float32))
             assert output(answer, "OUT").tolist() == [value for value in values if value > 0]
         requests = [put(harness, harness.request({"IN": np.arange(-1, n, dtype=np.float32)})) for n in range(2, 15)]
-        harness.witness.wait(*requests)
+        harness.recorder.wait(*requests)
         for n, request in enumerate(requests, 2):
-            assert output(harness.witness.answers(request)[0], "OUT").tolist() == list(range(1, n))
+            assert output(harness.recorder.responses(request)[0], "OUT").tolist() == list(range(1, n))
 
 
-def test_shape_tensors_of_a_model_that_does_not_batch_say_what_they_say(simulation):
+def test_shape_tensors_without_batching_are_unchanged(simulation):
     text = "input { name: 'IN' dims: [-1, 2] } input { name: 'SIZE' }"
     with simulation.load(plans.expand(batched=False), text) as harness:
         for size in ([2, 3], [4, 5], [1, 1]):
@@ -173,12 +173,12 @@ def test_the_state_of_a_sequence_comes_back_from_the_gpu(simulation):
                 [request], model=harness.model, states=[state], state_outputs=["AFTER"], start_ns=1
             )
             harness.instance.execute(batch)
-            assert output(harness.witness.answers(request)[0], "SUM").tolist() == [[total]]
+            assert output(harness.recorder.responses(request)[0], "SUM").tolist() == [[total]]
             state = Tensor.from_numpy("BEFORE", batch.new_states["AFTER"].numpy())
 
 
 def packed(value, rows=1):
-    """Rows of three channels, the fourth is padding."""
+    """Rows of three channels; the fourth is padding."""
     return np.full((rows, 4, 2, 2), value, DTYPES["FP16"])
 
 
@@ -188,7 +188,7 @@ def packed_request(harness, array, shape):
     return request
 
 
-def test_packed_tensors_travel_as_they_lie_in_memory(simulation):
+def test_packed_tensors_are_copied_in_their_memory_layout(simulation):
     with simulation.load(plans.packed()) as harness:
         one, two = (packed_request(harness, packed(rows, rows), (rows, 3, 2, 2)) for rows in (1, 2))
         [first], [second] = harness.execute(one, two)
@@ -205,14 +205,14 @@ def test_a_packed_input_without_its_padding_is_refused_as_triton_does(simulation
     assert answer.error.message == "input byte size mismatch for input 'IN' for model 'm'. Expected 32, got 24"
 
 
-def test_an_input_that_is_not_there_is_missed(simulation):
+def test_a_missing_input_is_rejected(simulation):
     with simulation.load(plans.add_sub()) as harness:
         [[answer]] = harness.execute(harness.request({"A": np.ones((1, 4), np.int32)}))
     assert answer.error.message == "failed to obtain the input 'B' for model 'm'"
 
 
 @pytest.mark.parametrize("call", ["cudaMemcpyAsync", "cudaEventRecord", "cudaStreamWaitEvent", "enqueue"])
-def test_what_fails_on_its_way_to_the_gpu_is_answered_and_the_next_batch_runs(simulation, call):
+def test_a_failed_copy_fails_its_batch_and_the_next_one_runs(simulation, call):
     with simulation.load(plans.double()) as harness:
         simulation.machine.refusals[call] = 700
         [[answer]] = answers(harness, floats([1, 2, 3, 4]))
@@ -223,7 +223,7 @@ def test_what_fails_on_its_way_to_the_gpu_is_answered_and_the_next_batch_runs(si
         assert harness.instance.is_ready()
 
 
-def test_a_gpu_that_fails_answers_with_its_error_and_the_instance_is_not_ready_any_more(simulation):
+def test_a_gpu_failure_fails_the_batch_and_makes_the_instance_not_ready(simulation):
     with simulation.load(plans.double(), "optimization { eager_batching: true }") as harness:
         assert harness.instance.is_ready()
         simulation.machine.refusals["cudaEventSynchronize"] = 700
@@ -232,11 +232,11 @@ def test_a_gpu_that_fails_answers_with_its_error_and_the_instance_is_not_ready_a
         assert not harness.instance.is_ready()
 
 
-def test_closing_answers_what_is_on_its_way(simulation):
+def test_close_responds_to_pending_executions(simulation):
     with simulation.load(plans.double(), "optimization { eager_batching: true }") as harness:
         requests = [put(harness, harness.request({"IN": floats([n] * 4)})) for n in range(5)]
         harness.close_instance()
-        assert [output(harness.witness.answers(request)[0], "OUT")[0, 0] for request in requests] == [0, 2, 4, 6, 8]
+        assert [output(harness.recorder.responses(request)[0], "OUT")[0, 0] for request in requests] == [0, 2, 4, 6, 8]
 
 
 def test_both_ends_of_an_execution_are_stamped(simulation):

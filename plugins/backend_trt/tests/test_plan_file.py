@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from tritonpy import Internal, InvalidArgument, Unavailable
-from tritonpy_backend_trt.plan_file import beginning, mapped, plan_path
+from tritonpy_backend_trt.plan_file import header, map_plan, plan_path
 
-from .describing import config
+from .descriptions import config
 from .simulated import plans
 
 
@@ -30,7 +30,7 @@ def test_the_configuration_names_the_plan(tmp_path: Path, text, name):
     assert plan_path(model(tmp_path, text), "8.6", "m_0") == tmp_path / name
 
 
-def test_a_plan_that_is_not_there_is_named_as_triton_does(tmp_path):
+def test_a_missing_plan_is_named_with_tritons_text(tmp_path):
     with pytest.raises(Unavailable) as caught:
         plan_path(model(tmp_path), "8.6", "m_0")
     assert caught.value.message == f"unable to find '{tmp_path / 'model.plan'}' for model instance 'm_0'"
@@ -47,13 +47,13 @@ def test_a_plan_outside_the_models_folder_is_refused(tmp_path: Path, text):
 def test_a_plan_is_read_as_it_is(tmp_path):
     path = tmp_path / "model.plan"
     path.write_bytes(plans.double())
-    assert beginning(path) == plans.double()[:28]
-    with mapped(path) as data:
+    assert header(path) == plans.double()[:28]
+    with map_plan(path) as data:
         assert bytes(data) == plans.double()
 
 
-def test_a_file_that_is_no_plan_is_refused_before_tensorrt_sees_it(tmp_path):
+def test_an_invalid_plan_is_rejected_before_tensorrt_reads_it(tmp_path):
     path = tmp_path / "model.plan"
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(Internal, match="is not a TensorRT plan: it is a ZIP archive"):
-        beginning(path)
+        header(path)

@@ -5,8 +5,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tritonpy import InvalidArgument
-from tritonpy_backend_trt.limits import outside
-from tritonpy_backend_trt.profiles import check_index, chosen_profile, named_profiles, no_profile
+from tritonpy_backend_trt.limits import range_violation
+from tritonpy_backend_trt.profiles import check_index, no_profile_message, profiles_by_index, select_profile
 from tritonpy_backend_trt.signature import Profile, Range
 
 
@@ -27,11 +27,11 @@ def profiles(draw):
     return found
 
 
-def test_the_group_names_profiles_by_their_index_and_none_is_the_first():
-    assert named_profiles(["2", "0", "10"]) == {0: "0", 2: "2", 10: "10"}
-    assert list(named_profiles(["10", "2"])) == [2, 10]
-    assert named_profiles([]) == {0: "default"}
-    assert named_profiles(["1", "01"]) == {1: "01"}
+def test_groups_select_profiles_by_index_and_default_to_the_first():
+    assert profiles_by_index(["2", "0", "10"]) == {0: "0", 2: "2", 10: "10"}
+    assert list(profiles_by_index(["10", "2"])) == [2, 10]
+    assert profiles_by_index([]) == {0: "default"}
+    assert profiles_by_index(["1", "01"]) == {1: "01"}
 
 
 def test_a_profile_that_the_engine_lacks_is_refused_as_triton_does():
@@ -45,36 +45,36 @@ def test_a_profile_that_the_engine_lacks_is_refused_as_triton_does():
 
 @pytest.mark.parametrize(("rows", "expected"), [(1, SMALL), (4, SMALL), (5, LARGE), (32, LARGE)])
 def test_the_profile_with_the_nearest_optimum_serves(rows, expected):
-    assert chosen_profile([SMALL, LARGE], {"IN": (rows, 8)}, {}) is expected
+    assert select_profile([SMALL, LARGE], {"IN": (rows, 8)}, {}) is expected
 
 
-def test_no_profile_serves_what_none_allows():
-    assert chosen_profile([SMALL, LARGE], {"IN": (33, 8)}, {}) is None
-    assert no_profile({0: "0", 1: "1"}) == (
+def test_a_batch_outside_all_profiles_has_no_profile():
+    assert select_profile([SMALL, LARGE], {"IN": (33, 8)}, {}) is None
+    assert no_profile_message({0: "0", 1: "1"}) == (
         "failed to find any Optimization Profile among [ 0[0] 1[1]] to support the requested dimensions (or shape values), "
         "proceeding with first profile."
     )
 
 
-def test_of_two_equally_near_the_first_serves():
+def test_the_first_of_equally_near_profiles_is_selected():
     twin = profile(5, *SMALL.shapes["IN"])
-    assert chosen_profile([SMALL, twin], {"IN": (2, 8)}, {}) is SMALL
+    assert select_profile([SMALL, twin], {"IN": (2, 8)}, {}) is SMALL
 
 
 def test_values_of_shape_tensors_count_like_sizes():
     near = Profile(0, {}, {"SIZE": Range((1, 1), (4, 4), (9, 9))})
     far = Profile(1, {}, {"SIZE": Range((1, 1), (9, 9), (9, 9))})
     small = Profile(2, {}, {"SIZE": Range((1, 1), (2, 3), (3, 3))})
-    assert chosen_profile([far, small, near], {}, {"SIZE": [2, 3]}) is small
-    assert chosen_profile([far, small, near], {}, {"SIZE": [4, 3]}) is near
-    assert chosen_profile([small], {}, {"SIZE": [4, 3]}) is None
-    assert chosen_profile([small], {}, {"SIZE": [2, 3, 1]}) is None
+    assert select_profile([far, small, near], {}, {"SIZE": [2, 3]}) is small
+    assert select_profile([far, small, near], {}, {"SIZE": [4, 3]}) is near
+    assert select_profile([small], {}, {"SIZE": [4, 3]}) is None
+    assert select_profile([small], {}, {"SIZE": [2, 3, 1]}) is None
 
 
 @given(profiles(), st.tuples(st.integers(1, 20), st.integers(1, 20)))
-def test_what_is_chosen_allows_the_batch_and_nothing_allowed_is_nearer(found, shape):
-    allowed = [each for each in found if outside(each.shapes["IN"], shape) is None]
-    chosen = chosen_profile(found, {"IN": shape}, {})
+def test_the_selected_profile_is_the_nearest_that_allows_the_batch(found, shape):
+    allowed = [each for each in found if range_violation(each.shapes["IN"], shape) is None]
+    chosen = select_profile(found, {"IN": shape}, {})
     assert (chosen is None) == (not allowed)
     assume(chosen is not None)
 
@@ -88,6 +88,6 @@ def test_what_is_chosen_allows_the_batch_and_nothing_allowed_is_nearer(found, sh
 @given(profiles())
 def test_the_optimum_of_a_profile_is_served_by_one_with_that_optimum(found):
     for each in found:
-        chosen = chosen_profile(found, {"IN": each.shapes["IN"].optimum}, {})
+        chosen = select_profile(found, {"IN": each.shapes["IN"].optimum}, {})
         assert chosen is not None
         assert chosen.shapes["IN"].optimum == each.shapes["IN"].optimum

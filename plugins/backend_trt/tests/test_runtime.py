@@ -8,15 +8,15 @@ import pytest
 
 from tritonpy import Internal, Unavailable
 from tritonpy.devices import visible_gpus
-from tritonpy_backend_trt.bindings import bindings
+from tritonpy_backend_trt.bindings import import_tensorrt
 from tritonpy_backend_trt.runtime import create_runtime
 
 
-def test_a_runtime_is_made(simulation):
+def test_a_runtime_is_created(simulation):
     assert isinstance(create_runtime(simulation.trt), simulation.trt.Runtime)
 
 
-def test_one_that_could_not_be_made_is_never_let_go(simulation):
+def test_a_failed_runtime_is_never_freed(simulation):
     simulation.machine.refusals["runtime"] = 1
     with pytest.raises(Internal, match="unable to create TensorRT runtime: CUDA initialization failure with error: 35"):
         create_runtime(simulation.trt)
@@ -24,9 +24,9 @@ def test_one_that_could_not_be_made_is_never_let_go(simulation):
     assert simulation.machine.crashes == 0
 
 
-def test_without_a_gpu_the_real_one_says_so_and_the_process_lives():
+def test_the_real_runtime_without_a_gpu_raises_without_a_crash():
     try:
-        bindings()
+        import_tensorrt()
     except Unavailable as error:
         pytest.skip(f"needs TensorRT's bindings: {error}")
     if visible_gpus():

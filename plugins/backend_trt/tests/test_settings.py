@@ -3,16 +3,16 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument, TritonError, Unsupported
-from tritonpy_backend_trt.settings import settings_of
+from tritonpy_backend_trt.settings import model_settings
 
-from .describing import config
+from .descriptions import config
 
 
 def settings(text="", **parameters):
-    return settings_of(config(text), parameters)
+    return model_settings(config(text), parameters)
 
 
-def test_nothing_said_is_one_set_of_buffers_and_all_weights_on_the_gpu():
+def test_the_defaults_are_one_buffer_set_and_all_weights_on_the_gpu():
     found = settings()
     assert (found.strategy, found.streaming_budget, found.memory_limit, found.priority) == (
         "STATIC",
@@ -49,13 +49,13 @@ def test_parameters_say_strategy_and_memory_limit():
         ),
         ({"weight_streaming_budget": "half"}, InvalidArgument, "(bytes, such as 536870912 or 512MiB), or 'auto'"),
         ({"memory_limit_bytes": "-1"}, InvalidArgument, "parameter 'memory_limit_bytes': failed to convert '-1'"),
-        ({"precision": "fp16"}, InvalidArgument, "the precision of an engine is chosen when it is built"),
+        ({"precision": "fp16"}, InvalidArgument, "the precision of an engine is set when it is built"),
         ({"memory_limit_bytes": "0"}, InvalidArgument, "parameter 'memory_limit_bytes' is 0, it must be a number of bytes"),
         ({"enable_multi_device": "maybe"}, InvalidArgument, "parameter 'enable_multi_device': failed to convert 'maybe'"),
-        ({"enable_multi_device": "True"}, Unsupported, "several GPUs (enable_multi_device) are not supported"),
+        ({"enable_multi_device": "True"}, Unsupported, "multi-device engines (enable_multi_device) are not supported"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(parameters, kind, text):
+def test_invalid_settings_are_rejected(parameters, kind, text):
     with pytest.raises(TritonError) as caught:
         settings(**parameters)
     assert type(caught.value) is kind

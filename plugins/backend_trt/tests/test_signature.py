@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_backend_trt.signature import Packing, Range, TensorInfo, signature_of
+from tritonpy_backend_trt.signature import Packing, Range, TensorInfo, read_signature
 
 from .simulated import plans
 from .simulated.plans import plan, tensor
@@ -13,11 +13,11 @@ from .simulated.plans import plan, tensor
 
 def signature(simulation, data):
     class Logger(simulation.trt.ILogger):
-        def log(self, *_said):
+        def log(self, *_thread_errors):
             pass
 
     runtime = simulation.trt.Runtime(Logger())
-    return signature_of(runtime.deserialize_cuda_engine(data))
+    return read_signature(runtime.deserialize_cuda_engine(data))
 
 
 def test_an_engine_names_its_tensors_in_its_order(simulation):
@@ -35,7 +35,7 @@ def test_every_profile_says_what_it_allows(simulation):
     assert profile.values == {"SIZE": Range((1, 1, 1), (2, 2, 2), (8, 4, 5))}
 
 
-def test_packed_and_shape_tensors_are_told_apart(simulation):
+def test_packed_and_shape_tensors_are_distinguished(simulation):
     assert signature(simulation, plans.packed()).tensors["IN"].packing == Packing(1, 4)
     assert signature(simulation, plans.double()).tensors["IN"].packing is None
     found = signature(simulation, plans.expand(batched=False)).tensors
@@ -50,7 +50,7 @@ def test_a_type_that_the_protocol_lacks_has_no_name(simulation):
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=4), st.data(), st.integers(1, 32))
 def test_packing_rounds_one_dimension_up_to_whole_vectors(shape, data, components):
     at = data.draw(st.integers(0, len(shape) - 1))
-    found = Packing(at, components).padded(tuple(shape))
+    found = Packing(at, components).pad(tuple(shape))
     assert found[at] % components == 0
     assert 0 <= found[at] - shape[at] < components
     assert (*found[:at], *found[at + 1 :]) == (*shape[:at], *shape[at + 1 :])

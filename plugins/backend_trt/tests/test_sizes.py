@@ -3,7 +3,7 @@ from __future__ import annotations
 from tritonpy_backend_trt.signature import Packing, Profile, Range, Signature
 from tritonpy_backend_trt.sizes import byte_size, input_sizes
 
-from .describing import info
+from .descriptions import info
 
 
 def test_a_tensor_takes_what_its_elements_take():
@@ -19,7 +19,7 @@ def test_a_packed_tensor_takes_whole_vectors():
     assert byte_size(packed, (2, 5, 2)) == 2 * 8 * 2 * 2
 
 
-def test_inputs_have_room_for_the_largest_shape_of_any_profile():
+def test_input_sizes_fit_the_largest_shape_of_any_profile():
     def profile(index, a):
         return Profile(
             index, {"A": Range(a, a, a), "SIZE": Range((2,), (2,), (2,))}, {"SIZE": Range((1, 1), (1, 1), (1, 1))}

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 
 from tritonpy_backend_trt.cuda import Cuda
-from tritonpy_backend_trt.settings import settings_of
+from tritonpy_backend_trt.settings import model_settings
 from tritonpy_backend_trt.streams import Streams
 
-from .describing import config
+from .descriptions import config
 from .simulated.gpus import Stream
 
 
@@ -19,11 +19,11 @@ from .simulated.gpus import Stream
         ("priority: PRIORITY_MIN", 2, 0),
     ],
 )
-def test_streams_are_as_many_and_as_urgent_as_the_model_wants(simulation, text, count, priority):
-    streams = Streams(Cuda(simulation.runtime), settings_of(config(f"optimization {{ {text} }}"), {}))
+def test_stream_count_and_priority_are_as_configured(simulation, text, count, priority):
+    streams = Streams(Cuda(simulation.runtime), model_settings(config(f"optimization {{ {text} }}"), {}))
     assert simulation.machine.count(Stream) == count
-    assert simulation.machine.get(streams.work, Stream).priority == priority
-    assert (streams.outputs == streams.work) == (count == 2)
-    streams.settle()
+    assert simulation.machine.get(streams.compute, Stream).priority == priority
+    assert (streams.outputs == streams.compute) == (count == 2)
+    streams.synchronize()
     streams.close()
     assert simulation.machine.count(Stream) == 0

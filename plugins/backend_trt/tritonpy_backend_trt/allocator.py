@@ -1,101 +1,101 @@
-"""The memory that TensorRT takes on a GPU, counted and bounded."""
+"""Tracking and limiting of the GPU memory that TensorRT allocates."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any
 
-from tritonpy_backend_trt.cuda import Cuda, CudaFailure
+from tritonpy_backend_trt.cuda import Cuda, CudaRuntimeError
 
 
-class Ledger:
-    """What is allocated, in bytes, of at most `limit` (None: of any amount). From any thread."""
+class AllocationTracker:
+    """Counts allocated bytes, up to `limit` (None: no limit). Thread-safe."""
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
-        self.refused = 0  # size of the last allocation that there was no room for
+        self.refused = 0  # size of the last allocation that exceeded the limit
         self._lock = threading.Lock()
         self._sizes: dict[int, int] = {}
-        self._held = 0
+        self._allocated_bytes = 0
 
     @property
-    def held(self) -> int:
-        """Bytes that are allocated now."""
-        return self._held
+    def allocated_bytes(self) -> int:
+        """Number of bytes that are currently allocated."""
+        return self._allocated_bytes
 
     def reserve(self, size: int) -> bool:
-        """Count `size` bytes that are about to be allocated; False where that were too many."""
+        """Reserve `size` bytes for an allocation; return False if they exceed the limit."""
         with self._lock:
-            if self.limit is not None and self._held + size > self.limit:
+            if self.limit is not None and self._allocated_bytes + size > self.limit:
                 self.refused = size
                 return False
-            self._held += size
+            self._allocated_bytes += size
             return True
 
-    def note(self, address: int, size: int) -> None:
-        """Remember where reserved bytes lie; address 0 is that they could not be had."""
+    def record(self, address: int, size: int) -> None:
+        """Record the address of reserved bytes; address 0 means that the allocation failed."""
         with self._lock:
             if address:
                 self._sizes[address] = size
             else:
-                self._held -= size
+                self._allocated_bytes -= size
 
-    def drop(self, address: int) -> None:
-        """Forget what lies at `address`."""
+    def remove(self, address: int) -> None:
+        """Release the bytes allocated at `address`."""
         with self._lock:
-            self._held -= self._sizes.pop(address)
+            self._allocated_bytes -= self._sizes.pop(address)
 
-    def complaint(self) -> str:
-        """Return what to add to an error: empty unless the limit was in the way."""
+    def limit_message(self) -> str:
+        """Return a suffix for error texts; empty unless the limit prevented an allocation."""
         if not self.refused:
             return ""
         return (
-            f"; parameter 'memory_limit_bytes' allows {self.limit} bytes, {self._held} are in use and {self.refused} more were"
-            " asked for"
+            f"; parameter 'memory_limit_bytes' allows {self.limit} bytes, {self._allocated_bytes} are in use and {self.refused} more were"
+            " requested"
         )
 
 
-def allocator_of(trt: Any, cuda: Cuda, ledger: Ledger) -> Any:
-    """Return an `IGpuAllocator` that takes memory of the calling thread's device and keeps the ledger."""
+def create_allocator(trt: Any, cuda: Cuda, tracker: AllocationTracker) -> Any:
+    """Return an `IGpuAllocator` for the calling thread's device that updates `tracker`."""
 
     class Allocator(trt.IGpuAllocator):  # type: ignore[misc]
         def __init__(self) -> None:
             trt.IGpuAllocator.__init__(self)
 
         def allocate(self, size: int, _alignment: int, _flags: int) -> int | None:
-            return _allocated(cuda, ledger, size)
+            return _allocate(cuda, tracker, size)
 
         def allocate_async(self, size: int, _alignment: int, _flags: int, _stream: int) -> int | None:
-            return _allocated(cuda, ledger, size)
+            return _allocate(cuda, tracker, size)
 
         def reallocate(self, _address: int, _alignment: int, _new_size: int) -> None:
-            return None  # TensorRT goes on with what it has
+            return None  # TensorRT keeps its current allocation
 
         def deallocate(self, address: int) -> bool:
-            return _freed(cuda, ledger, address)
+            return _free(cuda, tracker, address)
 
         def deallocate_async(self, address: int, _stream: int) -> bool:
-            return _freed(cuda, ledger, address)
+            return _free(cuda, tracker, address)
 
     return Allocator()
 
 
-def _allocated(cuda: Cuda, ledger: Ledger, size: int) -> int | None:
-    if not size or not ledger.reserve(size):
+def _allocate(cuda: Cuda, tracker: AllocationTracker, size: int) -> int | None:
+    if not size or not tracker.reserve(size):
         return None
     try:
         address = cuda.allocate(size)
-    except CudaFailure:
-        address = 0  # TensorRT says so in its own words
-    ledger.note(address, size)
+    except CudaRuntimeError:
+        address = 0  # TensorRT reports the failure
+    tracker.record(address, size)
     return address or None
 
 
-def _freed(cuda: Cuda, ledger: Ledger, address: int) -> bool:
+def _free(cuda: Cuda, tracker: AllocationTracker, address: int) -> bool:
     if address:
         try:
-            cuda.free(address)  # waits for the device: nothing uses the memory any more
-        except CudaFailure:
+            cuda.free(address)  # waits for the device, so nothing uses the memory
+        except CudaRuntimeError:
             return False
-        ledger.drop(address)
+        tracker.remove(address)
     return True

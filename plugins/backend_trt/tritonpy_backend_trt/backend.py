@@ -1,4 +1,4 @@
-"""The backend itself: ties a model's engines to the server's requests."""
+"""Backend class that runs batches on TensorRT engines."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tritonpy import (
     TritonError,
     scatter,
 )
-from tritonpy_backend_trt.assembly import assembled
-from tritonpy_backend_trt.check import check
-from tritonpy_backend_trt.completion import completed
-from tritonpy_backend_trt.completions import Completions
-from tritonpy_backend_trt.cuda import CudaFailure
-from tritonpy_backend_trt.engines import NO_DLA, Engines
-from tritonpy_backend_trt.flight import Flight
+from tritonpy_backend_trt.completion_thread import CompletionThread
+from tritonpy_backend_trt.config_check import check_config
+from tritonpy_backend_trt.config_completion import complete_config
+from tritonpy_backend_trt.cuda import CudaRuntimeError
 from tritonpy_backend_trt.options import TensorRtOptions
+from tritonpy_backend_trt.pending_execution import PendingExecution
 from tritonpy_backend_trt.pipeline import Pipeline
 from tritonpy_backend_trt.plan_file import DEFAULT_FILENAME
+from tritonpy_backend_trt.resources import create_resources
+from tritonpy_backend_trt.shared_model import NO_DLA, SharedModel
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 class TensorRtBackend(Backend):
     """Runs a TensorRT engine on a GPU, through the full or the lean runtime.
 
-    All instances of a GPU share the engine, so that a model's weights are there once; each has execution contexts, streams and buffers of its own.
-    An execution is answered by another thread than the instance's: the next batch is on its way to the GPU while one runs.
+    All instances on a GPU share the engine, so the weights are in memory once. Each instance has
+    its own execution contexts, streams and buffers. A second thread sends the responses, so that
+    the next batch is copied to the GPU while one runs.
     """
 
     Options: ClassVar[type[TensorRtOptions]] = TensorRtOptions
@@ -48,93 +49,103 @@ class TensorRtBackend(Backend):
 
     @classmethod
     def auto_complete(cls, model: ModelContext) -> ModelConfig:
-        """Return the configuration with what the engine says; the engine opened for it is kept. Without a GPU nothing is completed, as in Triton."""
+        """Return the configuration completed from the engine; keep the engine opened for it.
+
+        Without a GPU nothing is completed, as in Triton.
+        """
         group = next(iter(model.config.instance_group), None)
         if group is None or group.kind != group.KIND_GPU or not group.gpus:
             return model.config
-        engines = model.shared = Engines(model)
+        shared_model = model.shared = SharedModel(model)
         try:
-            signature = engines.acquire(group.gpus[0]).signature
+            signature = shared_model.acquire(group.gpus[0]).signature
         except TritonError as error:
             path = model.path / (model.config.default_model_filename or DEFAULT_FILENAME)
             raise Internal(f"unable to load plan file to auto complete config: {path}: {error.message}") from error
-        return completed(model.config, signature, model.log)
+        return complete_config(model.config, signature, model.log)
 
     @classmethod
     def load(cls, model: ModelContext) -> object:
         """Return the engines that the instances share."""
-        return model.shared or Engines(model)
+        return model.shared or SharedModel(model)
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
         self._pipeline: Pipeline | None = None
-        self._broken = False
+        self._is_failed = False
         if instance.kind != "GPU":
             raise InvalidArgument(f"unable to load model '{model.name}', TensorRT backend supports only GPU device")
-        engines: Engines = model.shared
-        opened = engines.acquire(instance.device_id, _dla_core(model, instance), instance.name)
-        check(model.config, opened.signature, instance.name)
-        engines.cuda.use(instance.device_id)
-        self._pipeline = Pipeline(assembled(model, instance, engines, opened))
-        self._eager = engines.settings.eager
+        shared_model: SharedModel = model.shared
+        opened = shared_model.acquire(instance.device_id, _dla_core(model, instance), instance.name)
+        check_config(model.config, opened.signature, instance.name)
+        shared_model.cuda.set_device(instance.device_id)
+        self._pipeline = Pipeline(create_resources(model, instance, shared_model, opened))
+        self._eager = shared_model.settings.eager
         self._batched = model.config.max_batch_size > 0
         self._shape_outputs = {name for name, info in opened.signature.outputs.items() if info.is_shape}
-        # A state must be back before the next execution of its sequence, and where shape tensors lie the next execution would write.
-        self._in_step = bool(model.config.sequence_batching.state or self._shape_outputs)
-        self._completions = Completions(
-            f"{instance.name} answers", lambda: engines.cuda.use(instance.device_id), self._finish
+        # A state must be available before the sequence's next execution, which would also overwrite
+        # shape tensors.
+        self._is_synchronous = bool(model.config.sequence_batching.state or self._shape_outputs)
+        self._completion_thread = CompletionThread(
+            f"{instance.name} responses", lambda: shared_model.cuda.set_device(instance.device_id), self._finish
         )
 
     def execute(self, batch: Batch) -> None:
-        """Put the batch on the GPU; return when another may follow it there."""
+        """Enqueue the batch on the GPU; return when the next one may follow."""
         pipeline = self._pipeline
         assert pipeline is not None, "nothing is executed before an instance is made, or after it was closed"  # noqa: S101
-        flight = pipeline.launch(batch)
-        if self._in_step:
-            self._finish(flight)
+        execution = pipeline.launch(batch)
+        if self._is_synchronous:
+            self._finish(execution)
             return
-        self._completions.put(flight)
+        self._completion_thread.put(execution)
         if not self._eager:
-            # The next batch is formed as late as it can be put on the GPU: it is larger then.
-            pipeline.await_inputs(flight)
+            # Form the next batch as late as possible: it is larger then.
+            pipeline.wait_for_inputs(execution)
 
     def is_ready(self) -> bool:
-        """Say no once the GPU failed: it does not come back in this process."""
-        return not self._broken
+        """Return False after a GPU failure, from which this process cannot recover."""
+        return not self._is_failed
 
     @classmethod
     def shared_memory_usage(cls, shared: object) -> Sequence[MemoryUsage]:
-        """Return what TensorRT allocated; inputs and outputs lie in the server's own memory, which counts them."""
-        return list(shared.memory()) if isinstance(shared, Engines) else ()
+        """Return the memory that TensorRT allocated.
+
+        The server counts inputs and outputs itself.
+        """
+        return list(shared.memory_usage()) if isinstance(shared, SharedModel) else ()
 
     def close(self) -> None:
-        """Answer what is on its way, then free what the instance has. A second time is fine."""
+        """Respond to pending executions, then free the instance's resources.
+
+        Further calls do nothing.
+        """
         if self._pipeline is not None:
-            self._completions.close()
+            self._completion_thread.close()
             self._pipeline.close()
             self._pipeline = None
 
     @classmethod
     def unload(cls, shared: object) -> None:
-        """Let go of the engines."""
-        if isinstance(shared, Engines):
+        """Drop the references to the engines."""
+        if isinstance(shared, SharedModel):
             shared.close()
 
-    def _finish(self, flight: Flight) -> None:
+    def _finish(self, execution: PendingExecution) -> None:
         pipeline = self._pipeline
         assert pipeline is not None, "an instance is closed when its flights are over"  # noqa: S101
-        batch = flight.batch
+        batch = execution.batch
         try:
-            responses = scatter(batch, self._answers(pipeline.landed(flight), batch))
+            responses = scatter(batch, self._strip_batch_size(pipeline.wait_for_outputs(execution), batch))
         except Exception as error:
-            self._broken = self._broken or isinstance(error, CudaFailure)
+            self._is_failed = self._is_failed or isinstance(error, CudaRuntimeError)
             failure = error if isinstance(error, TritonError) else Internal(str(error))
             responses = [InferResponse.failed(request, failure) for request in batch.requests]
-        pipeline.release(flight)
+        pipeline.release(execution)
         batch.respond(responses)
 
-    def _answers(self, outputs: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
-        """Take the size of the batch, which is the first value, from the shape tensors of a model that batches."""
+    def _strip_batch_size(self, outputs: dict[str, Tensor], batch: Batch) -> dict[str, Tensor]:
+        """Remove the batch size, the first value, from the shape tensors of a batching model."""
         if not self._batched:
             return outputs
         for name in self._shape_outputs & outputs.keys():

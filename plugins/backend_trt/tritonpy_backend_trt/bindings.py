@@ -1,4 +1,4 @@
-"""The one place that imports TensorRT: the full runtime or the lean one, whichever is installed."""
+"""Import of TensorRT's Python bindings, of the full or the lean runtime."""
 
 from __future__ import annotations
 
@@ -11,19 +11,18 @@ FULL, LEAN = "full", "lean"
 _MODULES = {FULL: "tensorrt", LEAN: "tensorrt_lean"}
 
 
-def bindings(wanted: str = "any") -> Any:
-    """Return the module of TensorRT's bindings that `wanted` (any, full, lean) names; of both the full one.
+def import_tensorrt(wanted: str = "any") -> Any:
+    """Return the bindings module for `wanted` (any, full, lean); "any" prefers the full runtime.
 
-    Raises Unavailable where it is not installed, or a library of CUDA that it needs is not there.
+    Raises `Unavailable` if the module or a CUDA library that it needs is missing.
     """
     failures = []
     for kind, name in _MODULES.items():
         if wanted in {"any", kind}:
             try:
                 return importlib.import_module(name)
-            except (ImportError, OSError) as error:  # OSError: the package is there, a library of it is not
+            # OSError: the package is installed, but a library is missing
+            except (ImportError, OSError) as error:
                 failures.append(f"{name}: {error}")
-    remedy = (
-        f"{install_command('tritonpy-backend-trt[full]')}, or '[lean]' for engines that were built version-compatible"
-    )
+    remedy = f"{install_command('tritonpy-backend-trt[full]')}, or '[lean]' for version-compatible engines"
     raise Unavailable(f"TensorRT cannot be imported ({'; '.join(failures)}): {remedy}")

@@ -1,4 +1,7 @@
-"""The calls of CUDA that engines need, by way of cuda-python. Streams, events, graphs and addresses are numbers here, as TensorRT takes them."""
+"""Wrapper of the CUDA runtime calls that engines need, through cuda-python.
+
+Streams, events, graphs and addresses are integers, as in TensorRT's API.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from typing import Any
 from tritonpy import Internal, Unavailable
 
 
-class CudaFailure(Internal):
-    """CUDA refused; the text is its own."""
+class CudaRuntimeError(Internal):
+    """A CUDA call failed; the text is CUDA's."""
 
 
 @cache
-def cuda() -> Cuda:
-    """Return the calls. Raises Unavailable where cuda-python is not there."""
+def load_cuda() -> Cuda:
+    """Return the CUDA wrapper; raise `Unavailable` if cuda-python is not installed."""
     try:
         return Cuda(importlib.import_module("cuda.bindings.runtime"))
     except ImportError as error:
@@ -25,109 +28,115 @@ def cuda() -> Cuda:
 
 
 class Cuda:
-    """`runtime` is the module `cuda.bindings.runtime`. Every method raises CudaFailure; the device of most is the calling thread's, see `use`."""
+    """Methods raise `CudaRuntimeError` and use the calling thread's device; `set_device` changes it.
+
+    `runtime` is the module `cuda.bindings.runtime`.
+    """
 
     def __init__(self, runtime: Any) -> None:
         self._runtime = runtime
         self._anywhere = runtime.cudaMemcpyKind.cudaMemcpyDefault
 
-    def use(self, device: int) -> None:
-        """Make `device` that of the calling thread."""
+    def set_device(self, device: int) -> None:
+        """Set the calling thread's device."""
         self._call(self._runtime.cudaSetDevice, device)
 
     @contextmanager
-    def on(self, device: int) -> Iterator[None]:
-        """Make `device` that of the calling thread for a while: the thread may be one that others use too."""
+    def device_context(self, device: int) -> Iterator[None]:
+        """Set the calling thread's device for a `with` block; the thread may be shared."""
         before = self._call(self._runtime.cudaGetDevice)
-        self.use(device)
+        self.set_device(device)
         try:
             yield
         finally:
-            self.use(before)
+            self.set_device(before)
 
-    def capability(self, device: int) -> str:
+    def compute_capability(self, device: int) -> str:
         """Return the compute capability, such as 8.6."""
         names = ("cudaDevAttrComputeCapabilityMajor", "cudaDevAttrComputeCapabilityMinor")
         attributes = [getattr(self._runtime.cudaDeviceAttr, name) for name in names]
         return ".".join(str(self._call(self._runtime.cudaDeviceGetAttribute, each, device)) for each in attributes)
 
     def allocate(self, size: int) -> int:
-        """Return the address of so many bytes."""
+        """Allocate `size` bytes and return their address."""
         return int(self._call(self._runtime.cudaMalloc, size))
 
     def free(self, address: int) -> None:
-        """Free what `allocate` gave, when all work on the device is done."""
+        """Free memory from `allocate` after all work on the device is done."""
         self._call(self._runtime.cudaFree, address)
 
-    def stream(self, priority: str) -> int:
+    def create_stream(self, priority: str) -> int:
         """Return a new stream; `priority` is MAX, MIN or DEFAULT."""
         low, high = self._call(self._runtime.cudaDeviceGetStreamPriorityRange)
         level = {"MAX": high, "MIN": low}.get(priority, 0)
         return int(self._call(self._runtime.cudaStreamCreateWithPriority, self._runtime.cudaStreamNonBlocking, level))
 
-    def end_stream(self, stream: int) -> None:
+    def destroy_stream(self, stream: int) -> None:
         """Destroy a stream."""
         self._call(self._runtime.cudaStreamDestroy, stream)
 
-    def event(self, busy_wait: bool) -> int:
-        """Return a new event; who waits for it spins where `busy_wait` says so, and sleeps otherwise."""
+    def create_event(self, busy_wait: bool) -> int:
+        """Return a new event; waiting for it spins with `busy_wait`, and sleeps without."""
         waiting = self._runtime.cudaEventDefault if busy_wait else self._runtime.cudaEventBlockingSync
         flags = waiting | self._runtime.cudaEventDisableTiming
         return int(self._call(self._runtime.cudaEventCreateWithFlags, flags))
 
-    def end_event(self, event: int) -> None:
+    def destroy_event(self, event: int) -> None:
         """Destroy an event."""
         self._call(self._runtime.cudaEventDestroy, event)
 
-    def record(self, event: int, stream: int) -> None:
-        """Have the event happen when what is on the stream now is done."""
+    def record_event(self, event: int, stream: int) -> None:
+        """Record the event after the current work of the stream."""
         self._call(self._runtime.cudaEventRecord, event, stream)
 
-    def follow(self, stream: int, event: int) -> None:
-        """Have what comes on the stream from now on wait for the event."""
+    def wait_for_event(self, stream: int, event: int) -> None:
+        """Make later work on the stream wait for the event."""
         self._call(self._runtime.cudaStreamWaitEvent, stream, event, 0)
 
-    def await_event(self, event: int) -> None:
-        """Return when the event has happened. Another thread may run Python meanwhile, as with every call here that waits."""
+    def synchronize_event(self, event: int) -> None:
+        """Block until the event is recorded. Like all waiting calls here, it releases the GIL."""
         self._call(self._runtime.cudaEventSynchronize, event)
 
-    def await_stream(self, stream: int) -> None:
-        """Return when the stream has nothing to do."""
+    def synchronize_stream(self, stream: int) -> None:
+        """Block until the stream has no work."""
         self._call(self._runtime.cudaStreamSynchronize, stream)
 
-    def copy(self, target: int, source: int, size: int, stream: int) -> None:
-        """Copy bytes between any two addresses, on the stream; memory of the host that is not pinned may make this wait."""
+    def copy_async(self, target: int, source: int, size: int, stream: int) -> None:
+        """Copy bytes between any two addresses, on the stream.
+
+        With host memory that is not pinned, the call may block.
+        """
         self._call(self._runtime.cudaMemcpyAsync, target, source, size, self._anywhere, stream)
 
-    def zero(self, address: int, size: int, stream: int) -> None:
-        """Fill bytes of the GPU with zeros, on the stream."""
+    def zero_async(self, address: int, size: int, stream: int) -> None:
+        """Fill GPU memory with zeros, on the stream."""
         self._call(self._runtime.cudaMemsetAsync, address, 0, size, stream)
 
     def begin_capture(self, stream: int) -> None:
-        """Have what comes on the stream be noted instead of done; other threads are not concerned."""
+        """Start capturing this thread's later work on the stream instead of running it."""
         mode = self._runtime.cudaStreamCaptureMode.cudaStreamCaptureModeThreadLocal
         self._call(self._runtime.cudaStreamBeginCapture, stream, mode)
 
     def end_capture(self, stream: int) -> int:
-        """Return what was noted, as a graph that can be launched; `end_graph` ends it."""
+        """Return the captured work as an executable graph; free it with `destroy_graph`."""
         noted = self._call(self._runtime.cudaStreamEndCapture, stream)
         try:
             return int(self._call(self._runtime.cudaGraphInstantiate, noted, 0))
         finally:
             self._call(self._runtime.cudaGraphDestroy, noted)
 
-    def give_up_capture(self, stream: int) -> None:
-        """End a capture in which something failed, and forget the failure."""
+    def abort_capture(self, stream: int) -> None:
+        """End a failed capture and clear the error."""
         status, graph = self._runtime.cudaStreamEndCapture(stream)
         if not int(status):
             self._call(self._runtime.cudaGraphDestroy, graph)
         self._runtime.cudaGetLastError()
 
-    def launch(self, graph: int, stream: int) -> None:
-        """Run a graph on the stream."""
+    def launch_graph(self, graph: int, stream: int) -> None:
+        """Launch a graph on the stream."""
         self._call(self._runtime.cudaGraphLaunch, graph, stream)
 
-    def end_graph(self, graph: int) -> None:
+    def destroy_graph(self, graph: int) -> None:
         """Destroy a graph."""
         self._call(self._runtime.cudaGraphExecDestroy, graph)
 
@@ -135,5 +144,5 @@ class Cuda:
         error, *results = function(*arguments)
         if int(error):
             _, text = self._runtime.cudaGetErrorString(error)
-            raise CudaFailure(text.decode())
+            raise CudaRuntimeError(text.decode())
         return results[0] if len(results) == 1 else results

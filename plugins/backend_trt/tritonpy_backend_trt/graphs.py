@@ -1,4 +1,4 @@
-"""CUDA graphs of one instance: captured when it is made, launched in place of executions whose shapes they have."""
+"""CUDA graphs of one instance, captured at load and launched for batches that fit them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from tritonpy import TritonError
 from tritonpy_backend_trt.buffers import BufferSet
-from tritonpy_backend_trt.configured import inputs_of
-from tritonpy_backend_trt.context import Context
-from tritonpy_backend_trt.cuda import Cuda, CudaFailure
-from tritonpy_backend_trt.graph_choice import GraphShapes, chosen_graph, graph_shapes
+from tritonpy_backend_trt.config_inputs import config_inputs
+from tritonpy_backend_trt.context import ExecutionContext
+from tritonpy_backend_trt.cuda import Cuda, CudaRuntimeError
+from tritonpy_backend_trt.graph_selection import GraphShapes, graph_shapes, select_graph
 from tritonpy_backend_trt.graph_specs import GraphSpec
 from tritonpy_backend_trt.signature import Shape
 
@@ -24,7 +24,7 @@ Log = logging.LoggerAdapter[logging.Logger]
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph that can be launched, the shapes of its inputs and of its outputs."""
+    """An executable graph with the shapes of its inputs and outputs."""
 
     handle: int
     inputs: Mapping[str, Shape]
@@ -32,21 +32,29 @@ class Graph:
 
 
 class Graphs:
-    """The graphs of an instance: of each context and each set of buffers its own, because a graph runs on the addresses that it was captured with."""
+    """Graphs of an instance, by context and buffer set.
+
+    A graph runs on the addresses that it was captured with, so each combination needs its own.
+    """
 
     def __init__(self, cuda: Cuda, stream: int, instance: str, log: Log) -> None:
         self._cuda = cuda
         self._stream = stream
         self._instance = instance
         self._log = log
-        self._graphs: dict[tuple[Context, BufferSet], dict[GraphShapes, Graph]] = {}
+        self._graphs: dict[tuple[ExecutionContext, BufferSet], dict[GraphShapes, Graph]] = {}
 
     def capture(
-        self, specs: Sequence[GraphSpec], contexts: Sequence[Context], sets: Sequence[BufferSet], batched: Sequence[str]
+        self,
+        specs: Sequence[GraphSpec],
+        contexts: Sequence[ExecutionContext],
+        sets: Sequence[BufferSet],
+        batched: Sequence[str],
     ) -> None:
-        """Capture the graphs of `specs`; one that the runtime refuses is left out, and the log says why. `batched` are the inputs with a batch dimension.
+        """Capture the graphs of `specs`; log and skip a graph that the runtime rejects.
 
-        Raises InvalidArgument for a spec that does not give a shape for every input.
+        `batched` are the inputs with a batch dimension. Raises `InvalidArgument` for a spec that
+        has shapes for some inputs only.
         """
         for context in contexts:
             wanted = [graph_shapes(spec, context.profile, batched, self._instance) for spec in specs]
@@ -54,52 +62,54 @@ class Graphs:
                 found = self._graphs.setdefault((context, buffers), {})
                 for shapes in filter(None, wanted):
                     try:
-                        found[shapes] = self._captured(context, buffers, shapes)
+                        found[shapes] = self._capture_graph(context, buffers, shapes)
                     except TritonError as error:
                         self._log.error("unable to record CUDA graph for %s: %s", self._instance, error.message)
 
-    def fitting(self, context: Context, buffers: BufferSet, shapes: Mapping[str, Shape]) -> Graph | None:
-        """Return the graph for a batch of `shapes`, None where there is none."""
+    def find(self, context: ExecutionContext, buffers: BufferSet, shapes: Mapping[str, Shape]) -> Graph | None:
+        """Return the graph for a batch of `shapes`, or None."""
         graphs = self._graphs.get((context, buffers))
         if not graphs:
             return None
-        chosen = chosen_graph(graphs, shapes)
+        chosen = select_graph(graphs, shapes)
         return None if chosen is None else graphs[chosen]
 
     def launch(self, graph: Graph) -> None:
-        """Put a graph on the stream; raises CudaFailure."""
+        """Launch a graph on the stream; raise `CudaRuntimeError` on failure."""
         try:
-            self._cuda.launch(graph.handle, self._stream)
-        except CudaFailure as error:
-            raise CudaFailure(f"unable to execute graph for inference {self._instance}: {error.message}") from error
+            self._cuda.launch_graph(graph.handle, self._stream)
+        except CudaRuntimeError as error:
+            raise CudaRuntimeError(
+                f"unable to execute graph for inference {self._instance}: {error.message}"
+            ) from error
 
     def close(self) -> None:
-        """Destroy them."""
+        """Destroy all graphs."""
         for graph in self._all():
-            self._cuda.end_graph(graph.handle)
+            self._cuda.destroy_graph(graph.handle)
         self._graphs.clear()
 
     def _all(self) -> Iterator[Graph]:
         for graphs in self._graphs.values():
             yield from graphs.values()
 
-    def _captured(self, context: Context, buffers: BufferSet, shapes: GraphShapes) -> Graph:
+    def _capture_graph(self, context: ExecutionContext, buffers: BufferSet, shapes: GraphShapes) -> Graph:
         inputs = dict(zip(context.profile.shapes, shapes.shapes, strict=True))
         buffers.bind(context)
-        context.specify(inputs, {})
-        context.enqueue(self._stream, 0)  # what the first execution of these shapes sets up is no part of a graph
-        self._cuda.await_stream(self._stream)
+        context.set_inputs(inputs, {})
+        context.enqueue(self._stream, 0)  # one-time setup for these shapes must not be part of the graph
+        self._cuda.synchronize_stream(self._stream)
         self._cuda.begin_capture(self._stream)
         try:
             context.enqueue(self._stream, 0)
         except TritonError:
-            self._cuda.give_up_capture(self._stream)
+            self._cuda.abort_capture(self._stream)
             raise
         return Graph(self._cuda.end_capture(self._stream), inputs, dict(context.outputs))
 
 
-def with_batch_dimension(config: ModelConfig) -> list[str]:
+def batch_dimension_inputs(config: ModelConfig) -> list[str]:
     """Return the names of the inputs whose first dimension is the batch."""
     if config.max_batch_size == 0:
         return []
-    return [each.name for each in inputs_of(config) if not each.ragged and each.role != "batch input"]
+    return [each.name for each in config_inputs(config) if not each.ragged and each.role != "batch input"]

@@ -1,4 +1,4 @@
-"""What an instance allows in one execution: a profile, narrowed by the configuration. Pure."""
+"""Pure limits of one execution: a profile, narrowed by the configuration."""
 
 from __future__ import annotations
 
@@ -7,70 +7,72 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tritonpy import Internal, InvalidArgument
-from tritonpy_backend_trt.configured import WILDCARD, input_shapes
+from tritonpy_backend_trt.config_inputs import WILDCARD, input_shapes
 from tritonpy_backend_trt.signature import Profile, Range, Shape, Signature, TensorInfo
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-def narrowed(profile: Profile, config: ModelConfig, signature: Signature) -> Profile:
-    """Return `profile` with its largest shapes no larger than what the configuration lets requests have.
+def narrow_profile(profile: Profile, config: ModelConfig, signature: Signature) -> Profile:
+    """Return `profile` with its maximum shapes reduced to those that the configuration allows.
 
-    Raises InvalidArgument where the configuration asks for a shape that the profile does not have.
+    Raises `InvalidArgument` if the configuration needs a shape outside the profile.
     """
     wanted = input_shapes(config)
     shapes = dict(profile.shapes)
     for name, info in signature.inputs.items():
         if name in wanted and not info.is_shape:
-            shapes[name] = _narrowed(config, info, shapes[name], wanted[name])
+            shapes[name] = _narrow_range(config, info, shapes[name], wanted[name])
     return replace(profile, shapes=shapes)
 
 
-def _narrowed(config: ModelConfig, info: TensorInfo, allowed: Range, wanted: Shape) -> Range:
+def _narrow_range(config: ModelConfig, info: TensorInfo, allowed: Range, wanted: Shape) -> Range:
     batch = wanted[:1] if config.max_batch_size > 0 else ()
-    flaw = outside(allowed, (*[WILDCARD] * len(batch), *wanted[len(batch) :]))
-    if flaw is not None:
+    problem = range_violation(allowed, (*[WILDCARD] * len(batch), *wanted[len(batch) :]))
+    if problem is not None:
         raise InvalidArgument(
             f"model configuration specified invalid shape for input '{info.name}' for model {config.name}. "
-            f"Error details: {flaw}"
+            f"Error details: {problem}"
         )
     largest = [top if size == WILDCARD else min(top, size) for top, size in zip(allowed.maximum, wanted, strict=True)]
     return allowed._replace(maximum=tuple(largest))
 
 
-def outside(allowed: Range, shape: Sequence[int]) -> str | None:
-    """Return in which way `shape` is not within `allowed`, None where it is; -1 is a size that nobody knows yet."""
+def range_violation(allowed: Range, shape: Sequence[int]) -> str | None:
+    """Return how `shape` violates `allowed`, or None; -1 is an unknown size."""
     if len(shape) != len(allowed.maximum):
         return f"model expected {len(allowed.maximum)} dimensions but received {len(shape)} dimensions"
-    for index, (least, size, most) in enumerate(zip(allowed.minimum, shape, allowed.maximum, strict=True)):
-        if size != WILDCARD and not least <= size <= most:
-            return f"model expected the shape of dimension {index} to be between {least} and {most} but received {size}"
+    for index, (minimum, size, most) in enumerate(zip(allowed.minimum, shape, allowed.maximum, strict=True)):
+        if size != WILDCARD and not minimum <= size <= most:
+            return (
+                f"model expected the shape of dimension {index} to be between {minimum} and {most} but received {size}"
+            )
     return None
 
 
 def check_shape(instance: str, name: str, allowed: Range, shape: Shape) -> None:
-    """Raise Internal where the input `name` of a batch has a `shape` that is not within `allowed`."""
-    flaw = outside(allowed, shape)
-    if flaw is not None:
-        raise Internal(f"request specifies invalid shape for input '{name}' for {instance}. Error details: {flaw}")
+    """Raise `Internal` if the `shape` of the batch's input `name` is outside `allowed`."""
+    problem = range_violation(allowed, shape)
+    if problem is not None:
+        raise Internal(f"request specifies invalid shape for input '{name}' for {instance}. Error details: {problem}")
 
 
 def check_values(allowed: Range, values: Sequence[int]) -> None:
-    """Raise InvalidArgument where the values of a shape tensor are not within `allowed`."""
+    """Raise `InvalidArgument` if the values of a shape tensor are outside `allowed`."""
     if len(values) != len(allowed.maximum):
         raise InvalidArgument(
             f"mismatch between the number of shape values. Expecting {len(allowed.maximum)}. Got {len(values)}"
         )
-    for index, (least, value, most) in enumerate(zip(allowed.minimum, values, allowed.maximum, strict=True)):
-        if not least <= value <= most:
+    for index, (minimum, value, most) in enumerate(zip(allowed.minimum, values, allowed.maximum, strict=True)):
+        if not minimum <= value <= most:
             raise InvalidArgument(
-                f"The shape value at index {index} is expected to be in range from {least} to {most}, Got: {value}"
+                f"The shape value at index {index} is expected to be in range from {minimum} to {most}, Got: {value}"
             )
 
 
-def largest_rows(profile: Profile) -> int:
-    """Return how many rows a batch may have under `profile`; 0 where an input has no dimension that could be the batch."""
+def max_rows(profile: Profile) -> int:
+    """Return the largest batch under `profile`; 0 if an input has no batch dimension."""
     rows = [
         profile.values[name].maximum if name in profile.values else shapes.maximum
         for name, shapes in profile.shapes.items()

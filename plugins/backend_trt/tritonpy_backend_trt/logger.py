@@ -1,4 +1,4 @@
-"""What TensorRT says: it goes to the server's log, and the reason of a failure to whoever is told of the failure."""
+"""TensorRT's log messages: forwarded to the server's log, and collected as failure reasons."""
 
 from __future__ import annotations
 
@@ -16,49 +16,49 @@ _LEVELS = {
 }  # fmt: skip
 
 
-class Said(threading.local):
-    """The errors that TensorRT named on one thread, while somebody there wanted to know."""
+class ThreadErrors(threading.local):
+    """The errors that TensorRT logs on one thread while they are collected."""
 
     def __init__(self) -> None:
         self.errors: list[str] | None = None
 
 
-_said = Said()
+_thread_errors = ThreadErrors()
 
 
-def heard(severity: str, text: str) -> None:
-    """Take a message of TensorRT."""
+def log_message(severity: str, text: str) -> None:
+    """Forward a message of TensorRT to the log."""
     level = _LEVELS[severity]
     log.log(level, "%s", text)
-    if level == logging.ERROR and _said.errors is not None:
-        _said.errors.append(text)
+    if level == logging.ERROR and _thread_errors.errors is not None:
+        _thread_errors.errors.append(text)
 
 
 @contextmanager
-def listening() -> Iterator[list[str]]:
-    """Yield the errors that TensorRT names on this thread from now on."""
+def collect_errors() -> Iterator[list[str]]:
+    """Yield a list that receives the errors that TensorRT logs on this thread."""
     errors: list[str] = []
-    before, _said.errors = _said.errors, errors
+    before, _thread_errors.errors = _thread_errors.errors, errors
     try:
         yield errors
     finally:
-        _said.errors = before
+        _thread_errors.errors = before
 
 
-def reason(errors: list[str]) -> str:
+def last_error(errors: list[str]) -> str:
     """Return the last of `errors`, as Triton does."""
-    return errors[-1] if errors else "TensorRT gave no reason"
+    return errors[-1] if errors else "TensorRT reported no reason"
 
 
 @cache
-def logger_of(trt: Any) -> Any:
-    """Return the process's `ILogger`: TensorRT keeps the first one that it sees."""
+def get_logger(trt: Any) -> Any:
+    """Return the process's `ILogger`; TensorRT keeps the first one that it receives."""
 
     class Logger(trt.ILogger):  # type: ignore[misc]
         def __init__(self) -> None:
             trt.ILogger.__init__(self)
 
         def log(self, severity: Any, text: str) -> None:
-            heard(severity.name, text)
+            log_message(severity.name, text)
 
     return Logger()

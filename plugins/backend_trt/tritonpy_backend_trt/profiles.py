@@ -1,20 +1,20 @@
-"""Which optimisation profiles an instance has, and which of them serves a batch. Pure."""
+"""Pure selection of optimization profiles for an instance and for a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from tritonpy import InvalidArgument, TritonError
-from tritonpy_backend_trt.limits import check_values, outside
+from tritonpy_backend_trt.limits import check_values, range_violation
 from tritonpy_backend_trt.signature import Profile, Range, Shape
 
 DEFAULT = "default"
 
 
-def named_profiles(names: Sequence[str]) -> dict[int, str]:
-    """Return the profiles that an instance group asks for, name by index in ascending order; the first profile where it asks for none.
+def profiles_by_index(names: Sequence[str]) -> dict[int, str]:
+    """Return the profiles of an instance group: name by index, in ascending order.
 
-    Of two names of one profile the first counts.
+    Without names it is the first profile. Of two names for one profile the first is used.
     """
     found: dict[int, str] = {}
     for name in sorted(names):
@@ -23,7 +23,7 @@ def named_profiles(names: Sequence[str]) -> dict[int, str]:
 
 
 def check_index(index: int, name: str, instance: str, count: int) -> None:
-    """Raise InvalidArgument for a profile that an engine of `count` profiles does not have."""
+    """Raise `InvalidArgument` if an engine with `count` profiles does not have the profile."""
     if index >= count:
         raise InvalidArgument(
             f"Can not set the specified optimization profile {name}[{index}] for {instance}. "
@@ -31,12 +31,13 @@ def check_index(index: int, name: str, instance: str, count: int) -> None:
         )
 
 
-def chosen_profile(
+def select_profile(
     profiles: Sequence[Profile], shapes: Mapping[str, Shape], values: Mapping[str, Sequence[int]]
 ) -> Profile | None:
-    """Return the profile whose optimum is nearest to the shapes of a batch, and to the values of its shape tensors; None where none allows them.
+    """Return the profile whose optimum is nearest to a batch's shapes and shape tensor values.
 
-    Near is what the sizes of all dimensions differ by, summed up; of two that are equally near, the first.
+    The distance is the sum of the differences in all dimensions; the first of equal profiles wins.
+    Returns None if no profile allows the batch.
     """
     best, shortest = None, -1
     for profile in profiles:
@@ -49,17 +50,17 @@ def chosen_profile(
 def _distance(profile: Profile, shapes: Mapping[str, Shape], values: Mapping[str, Sequence[int]]) -> int | None:
     total = 0
     for name, shape in shapes.items():
-        if outside(profile.shapes[name], shape) is not None:
+        if range_violation(profile.shapes[name], shape) is not None:
             return None
-        total += _apart(profile.shapes[name], shape)
+        total += _difference(profile.shapes[name], shape)
     for name, found in values.items():
-        if not _allowed(profile.values[name], found):
+        if not _is_allowed(profile.values[name], found):
             return None
-        total += _apart(profile.values[name], found)
+        total += _difference(profile.values[name], found)
     return total
 
 
-def _allowed(allowed: Range, values: Sequence[int]) -> bool:
+def _is_allowed(allowed: Range, values: Sequence[int]) -> bool:
     try:
         check_values(allowed, values)
     except TritonError:
@@ -67,12 +68,12 @@ def _allowed(allowed: Range, values: Sequence[int]) -> bool:
     return True
 
 
-def _apart(allowed: Range, sizes: Sequence[int]) -> int:
+def _difference(allowed: Range, sizes: Sequence[int]) -> int:
     return sum(abs(best - size) for best, size in zip(allowed.optimum, sizes, strict=True))
 
 
-def no_profile(names: Mapping[int, str]) -> str:
-    """Return what the log says where no profile allows a batch."""
+def no_profile_message(names: Mapping[int, str]) -> str:
+    """Return the log message for a batch that no profile allows."""
     listed = "".join(f" {name}[{index}]" for index, name in names.items())
     return (
         f"failed to find any Optimization Profile among [{listed}] to support the requested dimensions (or shape values), "

@@ -1,4 +1,4 @@
-"""Makes TensorRT's runtime."""
+"""Creation of TensorRT's runtime."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import ctypes
 from typing import Any
 
 from tritonpy import Internal
-from tritonpy_backend_trt.logger import listening, logger_of, reason
+from tritonpy_backend_trt.logger import collect_errors, get_logger, last_error
 
 
 def create_runtime(trt: Any) -> Any:
-    """Return a new `Runtime` for the calling thread's GPU; raises Internal with TensorRT's reason."""
-    with listening() as errors:
-        runtime = trt.Runtime(logger_of(trt))
+    """Return a new `Runtime` for the calling thread's GPU.
+
+    Raises `Internal` with TensorRT's error.
+    """
+    with collect_errors() as errors:
+        runtime = trt.Runtime(get_logger(trt))
     if runtime is not None and not errors:
         return runtime
-    # TensorRT returns an object without anything in it: to touch it, and to let go of it, ends the process.
+    # On failure TensorRT returns an empty object. Using or freeing it would crash the process.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(runtime))
-    raise Internal(f"unable to create TensorRT runtime: {reason(errors)}")
+    raise Internal(f"unable to create TensorRT runtime: {last_error(errors)}")

@@ -1,4 +1,4 @@
-"""What a model's configuration asks of an instance, beside its tensors. Pure."""
+"""Pure parsing of instance settings from a model configuration."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _STRATEGIES = ("STATIC", "ON_PROFILE_CHANGE")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ModelSettings:
     """Settings of one model.
 
-    `strategy` is the name of an ExecutionContextAllocationStrategy; `streaming_budget` is in bytes, or `auto`; None leaves all weights on the GPU.
-    `memory_limit` bounds the bytes that TensorRT allocates on each GPU; None does not. `priority` is MAX, MIN or DEFAULT.
+    `strategy` is a name in `ExecutionContextAllocationStrategy`. `streaming_budget` is in bytes,
+    `auto`, or None to keep all weights on the GPU. `memory_limit` limits the bytes that TensorRT
+    allocates on each GPU; None means no limit. `priority` is MAX, MIN or DEFAULT.
     """
 
     strategy: str
@@ -34,17 +35,20 @@ class Settings:
 
     @property
     def buffer_sets(self) -> int:
-        """Two where an execution may begin before the one before it is over."""
+        """Number of buffer sets: two if an execution may start before the previous one is over."""
         return 2 if self.eager or self.output_stream else 1
 
 
-def settings_of(config: ModelConfig, parameters: Mapping[str, str]) -> Settings:
-    """Read the settings; raises InvalidArgument for a value that is none, Unsupported for what cannot be had."""
-    _refuse(config, parameters)
+def model_settings(config: ModelConfig, parameters: Mapping[str, str]) -> ModelSettings:
+    """Return the settings in `config` and `parameters`.
+
+    Raises `InvalidArgument` for invalid values, `Unsupported` for unsupported features.
+    """
+    _check_supported(config, parameters)
     optimization = config.optimization
-    return Settings(
+    return ModelSettings(
         strategy=_strategy(config, parameters),
-        streaming_budget=_budget(parameters.get("weight_streaming_budget")),
+        streaming_budget=_streaming_budget(parameters.get("weight_streaming_budget")),
         memory_limit=_memory_limit(parameters.get("memory_limit_bytes")),
         priority=ModelOptimizationPolicy.ModelPriority.Name(optimization.priority).removeprefix("PRIORITY_"),
         eager=optimization.eager_batching,
@@ -53,16 +57,16 @@ def settings_of(config: ModelConfig, parameters: Mapping[str, str]) -> Settings:
     )
 
 
-def _refuse(config: ModelConfig, parameters: Mapping[str, str]) -> None:
+def _check_supported(config: ModelConfig, parameters: Mapping[str, str]) -> None:
     if "precision" in parameters:
         raise InvalidArgument(
-            f"unable to load model '{config.name}', parameter 'precision' has no values for backend 'tensorrt': the precision of an "
-            "engine is chosen when it is built (trtexec --fp16, --bf16, --int8, --fp8)"
+            f"unable to load model '{config.name}', parameter 'precision' is not supported by backend 'tensorrt': the precision of an "
+            "engine is set when it is built (trtexec --fp16, --bf16, --int8, --fp8)"
         )
     if parameter_bool("enable_multi_device", parameters.get("enable_multi_device", "0")):
         raise Unsupported(
-            f"unable to load model '{config.name}', engines that are spread over several GPUs (enable_multi_device) are not "
-            "supported: give each GPU an instance of its own (gpus: [0, 1])"
+            f"unable to load model '{config.name}', multi-device engines (enable_multi_device) are not "
+            "supported: use one instance per GPU (gpus: [0, 1])"
         )
 
 
@@ -76,7 +80,7 @@ def _strategy(config: ModelConfig, parameters: Mapping[str, str]) -> str:
     return value
 
 
-def _budget(value: str | None) -> int | str | None:
+def _streaming_budget(value: str | None) -> int | str | None:
     if value is None or value.lower() == AUTO:
         return value and AUTO
     try:

@@ -1,4 +1,4 @@
-"""What an engine says of itself: its tensors and its optimisation profiles, as plain values."""
+"""Signature of an engine: its tensors and optimization profiles as plain values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 Shape = tuple[int, ...]
 
-# TensorRT's names of the element types that the protocol can carry.
+# TensorRT's names of the element types that the protocol supports.
 _DATATYPES = {
     "FLOAT": "FP32", "HALF": "FP16", "BF16": "BF16", "INT8": "INT8", "UINT8": "UINT8", "INT32": "INT32", "INT64": "INT64",
     "BOOL": "BOOL",
@@ -17,22 +17,23 @@ NO_DATATYPE = "INVALID"
 
 
 class Packing(NamedTuple):
-    """A format that is not linear: along `dimension`, elements lie in vectors of `components`, the last one padded."""
+    """A nonlinear format: padded vectors of `components` elements along `dimension`."""
 
     dimension: int
     components: int
 
-    def padded(self, shape: Shape) -> Shape:
-        """Return the shape in memory of a tensor of `shape`."""
+    def pad(self, shape: Shape) -> Shape:
+        """Return the padded shape in memory of a tensor of `shape`."""
         at, size = self.dimension, self.components
         return (*shape[:at], -(-shape[at] // size) * size, *shape[at + 1 :])
 
 
 @dataclass(frozen=True, slots=True)
 class TensorInfo:
-    """One input or output; an open dimension is -1, a scalar has none.
+    """One input or output; a dynamic dimension is -1, and a scalar has no dimensions.
 
-    `datatype` is the protocol's name, or INVALID. The values of a shape tensor (`is_shape`) lie on the host. `packing` is None for the linear format.
+    `datatype` is the protocol's name, or INVALID. A shape tensor (`is_shape`) has its values on the
+    host. `packing` is None for the linear format.
     """
 
     name: str
@@ -43,12 +44,12 @@ class TensorInfo:
     packing: Packing | None = None
 
     def in_memory(self, shape: Shape) -> Shape:
-        """Return `shape` as it lies in memory."""
-        return shape if self.packing is None else self.packing.padded(shape)
+        """Return `shape` as laid out in memory."""
+        return shape if self.packing is None else self.packing.pad(shape)
 
 
 class Range(NamedTuple):
-    """What a profile allows: the shapes of an input, or the values of a shape tensor."""
+    """Range that a profile allows, for the shape of an input or the values of a shape tensor."""
 
     minimum: Shape
     optimum: Shape
@@ -57,7 +58,7 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One optimisation profile: `shapes` has every input, `values` the shape tensors among them."""
+    """One optimization profile: `shapes` of all inputs, and `values` of the shape tensors."""
 
     index: int
     shapes: Mapping[str, Range]
@@ -66,7 +67,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """All tensors by name, in the engine's order, and all profiles."""
+    """All tensors by name in the engine's order, and all profiles."""
 
     tensors: Mapping[str, TensorInfo]
     profiles: tuple[Profile, ...]
@@ -82,16 +83,16 @@ class Signature:
         return {name: info for name, info in self.tensors.items() if not info.is_input}
 
 
-def signature_of(engine: Any) -> Signature:
-    """Read the signature of an `ICudaEngine`."""
-    tensors = {info.name: info for info in _tensors(engine)}
+def read_signature(engine: Any) -> Signature:
+    """Return the signature of an `ICudaEngine`."""
+    tensors = {info.name: info for info in _read_tensors(engine)}
     inputs = [info for info in tensors.values() if info.is_input]
     return Signature(
-        tensors, tuple(_profile(engine, index, inputs) for index in range(engine.num_optimization_profiles))
+        tensors, tuple(_read_profile(engine, index, inputs) for index in range(engine.num_optimization_profiles))
     )
 
 
-def _tensors(engine: Any) -> Iterator[TensorInfo]:
+def _read_tensors(engine: Any) -> Iterator[TensorInfo]:
     for index in range(engine.num_io_tensors):
         name = engine.get_tensor_name(index)
         yield TensorInfo(
@@ -100,23 +101,25 @@ def _tensors(engine: Any) -> Iterator[TensorInfo]:
             tuple(engine.get_tensor_shape(name)),
             engine.get_tensor_mode(name).name == "INPUT",
             engine.is_shape_inference_io(name),
-            _packing(engine, name),
+            _read_packing(engine, name),
         )
 
 
-def _packing(engine: Any, name: str) -> Packing | None:
-    # Not get_tensor_format: the lean runtime has no name for what it returns.
+def _read_packing(engine: Any, name: str) -> Packing | None:
+    # Not `get_tensor_format`: the lean runtime has no name for its result.
     if "linear" in engine.get_tensor_format_desc(name):
         return None
     return Packing(engine.get_tensor_vectorized_dim(name), engine.get_tensor_components_per_element(name))
 
 
-def _profile(engine: Any, index: int, inputs: list[TensorInfo]) -> Profile:
-    shapes = {info.name: _range(engine.get_tensor_profile_shape(info.name, index)) for info in inputs}
-    values = {info.name: _range(engine.get_tensor_profile_values(index, info.name)) for info in inputs if info.is_shape}
+def _read_profile(engine: Any, index: int, inputs: list[TensorInfo]) -> Profile:
+    shapes = {info.name: _read_range(engine.get_tensor_profile_shape(info.name, index)) for info in inputs}
+    values = {
+        info.name: _read_range(engine.get_tensor_profile_values(index, info.name)) for info in inputs if info.is_shape
+    }
     return Profile(index, shapes, values)
 
 
-def _range(found: Any) -> Range:
+def _read_range(found: Any) -> Range:
     minimum, optimum, maximum = found
     return Range(tuple(minimum), tuple(optimum), tuple(maximum))

@@ -1,4 +1,4 @@
-"""How many bytes an instance needs for its tensors. Pure."""
+"""Pure computation of the byte sizes of tensors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tritonpy_backend_trt.signature import Profile, Shape, Signature, TensorInfo
 
 
 def byte_size(info: TensorInfo, shape: Shape) -> int:
-    """Return the bytes of a tensor of `shape` as it lies in memory."""
+    """Return the size in bytes of a tensor of `shape`, as laid out in memory."""
     return prod(info.in_memory(shape)) * ITEMSIZES[info.datatype]
 
 
 def input_sizes(signature: Signature, profiles: Sequence[Profile]) -> Mapping[str, int]:
-    """Return, for every input on the GPU, the bytes that the largest shape of any of `profiles` takes."""
+    """Return the largest size in bytes of each GPU input under `profiles`."""
     return {
         name: max(byte_size(info, profile.shapes[name].maximum) for profile in profiles)
         for name, info in signature.inputs.items()

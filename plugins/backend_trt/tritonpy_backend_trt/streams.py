@@ -1,26 +1,29 @@
-"""The streams of one instance."""
+"""CUDA streams of one instance."""
 
 from __future__ import annotations
 
 from tritonpy_backend_trt.cuda import Cuda
-from tritonpy_backend_trt.settings import Settings
+from tritonpy_backend_trt.settings import ModelSettings
 
 
 class Streams:
-    """`inputs` carries inputs to the GPU, `work` executions, `outputs` outputs back: it is `work` unless the model wants one of its own."""
+    """Streams for copying inputs (`inputs`), executing (`compute`) and copying outputs (`outputs`).
 
-    def __init__(self, cuda: Cuda, settings: Settings) -> None:
+    `outputs` is `compute` unless the model configures a separate stream.
+    """
+
+    def __init__(self, cuda: Cuda, settings: ModelSettings) -> None:
         self._cuda = cuda
-        self.work = cuda.stream(settings.priority)
-        self.inputs = cuda.stream(settings.priority)
-        self.outputs = cuda.stream(settings.priority) if settings.output_stream else self.work
+        self.compute = cuda.create_stream(settings.priority)
+        self.inputs = cuda.create_stream(settings.priority)
+        self.outputs = cuda.create_stream(settings.priority) if settings.output_stream else self.compute
 
-    def settle(self) -> None:
-        """Return when none has anything to do."""
-        for stream in (self.inputs, self.work, self.outputs):
-            self._cuda.await_stream(stream)
+    def synchronize(self) -> None:
+        """Block until no stream has work."""
+        for stream in (self.inputs, self.compute, self.outputs):
+            self._cuda.synchronize_stream(stream)
 
     def close(self) -> None:
-        """Destroy them."""
-        for stream in {self.inputs, self.work, self.outputs}:
-            self._cuda.end_stream(stream)
+        """Destroy the streams."""
+        for stream in {self.inputs, self.compute, self.outputs}:
+            self._cuda.destroy_stream(stream)

@@ -1,4 +1,4 @@
-"""Requests and schedulers to test with; time is a number that the tests choose."""
+"""Fixtures for requests and schedulers in simulated time."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 @pytest.fixture
 def config():
-    """Return a function: text -> ModelConfig."""
+    """Return a function that parses a `ModelConfig` from text."""
     return lambda text: text_format.Parse(text, ModelConfig())
 
 
 @pytest.fixture
-def answers():
-    """Collect the answers of the requests of this test as (request, response)."""
+def responses():
+    """Collect the responses of this test's requests as (request, response)."""
     return []
 
 
 @pytest.fixture
-def request_of(answers):
+def request_of(responses):
     """Return a function that makes a request with `rows` rows, queued at `at` ns."""
-    sink = CallbackSink(lambda request, response: answers.append((request, response)))
+    sink = CallbackSink(lambda request, response: responses.append((request, response)))
 
     def make(name="", rows=1, at=0, shape=(4,), **fields):
         inputs = {"IN": Tensor("IN", "FP32", (rows, *shape), np.zeros((rows, *shape), np.float32))}
@@ -38,7 +38,7 @@ def request_of(answers):
 
 @pytest.fixture
 def scheduler_of(config):
-    """Return a function: configuration text -> DynamicScheduler."""
+    """Return a function that makes a `DynamicScheduler` from configuration text."""
 
     def make(text, policies=None):
         parsed = config(text)

@@ -38,16 +38,16 @@ def plan(sizes, preferred, maximum=8, delay_ns=DELAY_NS, waited_ns=0, closed=Fal
         ([1] * 8, [], Run(8)),
     ],
 )
-def test_a_batch_leaves_when_waiting_cannot_make_it_better(sizes, preferred, expected):
+def test_a_batch_runs_when_waiting_cannot_improve_it(sizes, preferred, expected):
     assert plan(sizes, preferred) == expected
 
 
-def test_a_batch_below_its_preferred_size_never_leaves_early():
+def test_a_batch_below_its_preferred_size_never_runs_early():
     assert plan([1], [2], waited_ns=DELAY_NS - 1) == Wait(6_000)
     assert plan([1], [2], waited_ns=DELAY_NS) == Run(1)
 
 
-def test_when_the_delay_is_over_everything_that_fits_leaves():
+def test_when_the_delay_ends_everything_that_fits_runs():
     assert plan([1] * 5, [4], waited_ns=DELAY_NS - 1) == Run(4)
     assert plan([1] * 5, [4], waited_ns=DELAY_NS) == Run(5)
 
@@ -58,7 +58,7 @@ def test_without_delay_nothing_waits_and_preferred_sizes_still_come_first():
     assert plan([1] * 5, [], delay_ns=0) == Run(5)
 
 
-def test_a_closed_batch_leaves_at_once_with_the_best_size_it_has():
+def test_a_closed_batch_runs_immediately_with_its_best_size():
     assert plan([1], [4], closed=True) == Run(1)
     assert plan([1] * 5, [4], closed=True) == Run(4)
 

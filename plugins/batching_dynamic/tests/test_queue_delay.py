@@ -1,4 +1,4 @@
-"""`max_queue_delay`, kept through the whole scheduler on a clock of the test's own: nothing leaves early, nothing leaves late."""
+"""`max_queue_delay` of a whole scheduler in simulated time: no batch runs early or late."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ CONFIG = f"""
 """
 
 
-def leave(scheduler, times, free_from=0):
-    """Queue a request at each of `times` and ask at every ns that matters; return (when, when the oldest came, size) of each batch."""
+def run_batches(scheduler, times, free_from=0):
+    """Queue a request at each of `times` and call `ready` at every relevant ns.
+
+    Returns (run time, arrival of the oldest request, size) of each batch.
+    """
     batches = []
 
     def take_all(now):
@@ -23,7 +26,7 @@ def leave(scheduler, times, free_from=0):
             batches.append((now, batch.requests[0].queued_ns, len(batch.requests)))
 
     def sleep_until(now):
-        """Wake whenever the scheduler asked for it, before `now`."""
+        """Advance to each wake-up time before `now` that the scheduler requests."""
         while (wake := scheduler.ready(0, 0)) is not False and wake is not True and max(wake, free_from) < now:
             take_all(max(wake, free_from))
 
@@ -40,14 +43,12 @@ def leave(scheduler, times, free_from=0):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(1, 2 * DELAY_NS), min_size=1, max_size=40))
-def test_a_batch_below_its_preferred_size_leaves_when_its_oldest_request_waited_that_long_and_not_before(
-    scheduler_of, request_of, gaps
-):
+def test_a_batch_below_its_preferred_size_runs_exactly_after_the_delay(scheduler_of, request_of, gaps):
     times, now = [], 0
     for gap in gaps:
         now += gap
         times.append((now, lambda at: request_of(at=at)))
-    batches = leave(scheduler_of(CONFIG), times)
+    batches = run_batches(scheduler_of(CONFIG), times)
     assert sum(size for _, _, size in batches) == len(gaps)
     for left, oldest, size in batches:
         if size != 4:
@@ -58,12 +59,12 @@ def test_a_batch_below_its_preferred_size_leaves_when_its_oldest_request_waited_
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(1, DELAY_NS // 4), min_size=1, max_size=40), st.integers(0, 8 * DELAY_NS))
-def test_while_no_instance_is_free_batches_grow_and_none_leaves_early(scheduler_of, request_of, gaps, free_from):
+def test_batches_grow_while_no_instance_is_free(scheduler_of, request_of, gaps, free_from):
     times, now = [], 0
     for gap in gaps:
         now += gap
         times.append((now, lambda at: request_of(at=at)))
-    batches = leave(scheduler_of(CONFIG), times, free_from)
+    batches = run_batches(scheduler_of(CONFIG), times, free_from)
     assert sum(size for _, _, size in batches) == len(gaps)
     for left, oldest, size in batches:
         assert size in {4, LARGEST} or left >= oldest + DELAY_NS

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import FailureReason, QueueFull, RequestLine
+from tritonpy import FailureReason, OrderedRequestQueue, QueueFull
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
 
@@ -31,14 +31,14 @@ def test_one_level_is_first_in_first_out(fill):
     assert queue.size == 0
 
 
-def test_requests_that_are_alike_are_added_at_the_end(fill, request_of):
+def test_coalesced_requests_are_added_at_the_end(fill, request_of):
     queue = RequestQueue(QueuePolicy(max_size=4))
     fill(queue, ("a", {}))
     epoch = queue.epoch
     assert queue.extend([request_of(name) for name in "bcd"])
     assert (names(queue), queue.size, queue.epoch) == (["a", "b", "c", "d"], 4, epoch)
     assert names(queue.after(1, 9)) == ["b", "c", "d"]
-    assert not queue.extend([request_of("e")])  # there is no room
+    assert not queue.extend([request_of("e")])  # exceeds the limit
     assert (names(queue.pop(9)), queue.size) == (["a", "b", "c", "d"], 0)
 
 
@@ -50,9 +50,9 @@ def test_requests_that_are_alike_are_added_at_the_end(fill, request_of):
         lambda: RequestQueue(QueuePolicy(), {1: QueuePolicy()}, levels=2, default_level=1),
         lambda: RequestQueue(QueuePolicy(), line=LastFirst),
     ],
-    ids=["they are watched", "levels", "a level of their own", "a line"],
+    ids=["timeout", "levels", "temporary level", "line"],
 )
-def test_what_has_to_be_added_one_by_one_is_not_added_together(make, request_of):
+def test_extend_rejects_requests_that_need_separate_handling(make, request_of):
     queue = make()
     assert not queue.extend([request_of(name, priority=2) for name in "ab"])
     assert (names(queue), queue.size) == ([], 0)
@@ -67,7 +67,7 @@ def test_levels_run_in_the_order_of_their_numbers(fill):
     assert names(queue.pop(3)) == ["low"]
 
 
-def test_levels_without_a_policy_of_their_own_leave_nothing_behind(fill):
+def test_levels_without_a_policy_are_removed_when_empty(fill):
     queue = RequestQueue(QueuePolicy(), {7: QueuePolicy()}, levels=2**64 - 1, default_level=7)
     made = fill(queue, *((str(level), {"priority": level}) for level in (2**64 - 1, 5, 7, 6)))
     assert not queue.in_order
@@ -77,7 +77,7 @@ def test_levels_without_a_policy_of_their_own_leave_nothing_behind(fill):
     assert queue.size == 0
 
 
-def test_a_full_level_refuses_and_the_others_still_take(fill, request_of):
+def test_a_full_level_rejects_requests_and_others_accept_them(fill, request_of):
     queue = RequestQueue(QueuePolicy(), {1: QueuePolicy(max_size=2)}, levels=2, default_level=1)
     fill(queue, ("a", {}), ("b", {}))
     with pytest.raises(QueueFull) as refused:
@@ -120,7 +120,7 @@ def test_a_delayed_request_runs_after_its_level_and_before_the_next(fill):
     assert names(queue.pop(4)) == ["c", "a", "b", "low"]
 
 
-def test_what_was_taken_or_removed_is_forgotten(fill):
+def test_removed_requests_do_not_expire(fill):
     queue = RequestQueue(QueuePolicy(timeout_ns=10))
     made = fill(queue, ("a", {"at": 0}), ("b", {"at": 100}), ("c", {"at": 200}))
     assert names(queue.expire(10)) == ["a"]
@@ -130,7 +130,7 @@ def test_what_was_taken_or_removed_is_forgotten(fill):
     assert queue.next_deadline == NEVER
 
 
-def test_a_level_keeps_its_own_policy_when_it_was_empty(fill, request_of):
+def test_a_level_keeps_its_policy_while_empty(fill, request_of):
     queue = RequestQueue(QueuePolicy(), {1: QueuePolicy(max_size=1)}, levels=2, default_level=1)
     fill(queue, ("a", {}), ("b", {"priority": 2}))
     assert names(queue.pop(1)) == ["a"]
@@ -139,24 +139,24 @@ def test_a_level_keeps_its_own_policy_when_it_was_empty(fill, request_of):
         queue.append(request_of("d"))
 
 
-def test_a_shorter_time_of_a_later_request_counts(fill):
+def test_a_shorter_timeout_of_a_later_request_counts(fill):
     queue = RequestQueue(QueuePolicy(timeout_ns=50_000, overridable=True))
     fill(queue, ("a", {"at": 0}), ("b", {"at": 1, "timeout_us": 10}))
     assert names(queue.expire(10_001)) == ["b"]
     assert queue.next_deadline == 50_000
 
 
-def test_removing_says_whether_the_request_waited(fill, request_of):
+def test_remove_returns_whether_the_request_was_waiting(fill, request_of):
     queue = RequestQueue(QueuePolicy(timeout_ns=10, delays=True))
     made = fill(queue, ("a", {}), ("b", {"at": 5}))
     queue.expire(10)
     assert queue.remove(made[0])
     assert not queue.remove(made[0])
-    assert not queue.remove(request_of("stranger"))
+    assert not queue.remove(request_of("unknown"))
     assert (queue.size, names(queue)) == (1, ["b"])
 
 
-def test_the_epoch_stands_only_while_requests_are_added_at_the_end(fill):
+def test_the_epoch_is_constant_only_while_requests_are_added_at_the_end(fill):
     queue = RequestQueue(QueuePolicy(), {1: QueuePolicy()}, levels=2, default_level=1)
     before = queue.epoch
     fill(queue, ("a", {}), ("b", {}))
@@ -170,8 +170,8 @@ def test_the_epoch_stands_only_while_requests_are_added_at_the_end(fill):
     assert queue.epoch > before
 
 
-class LastFirst(RequestLine):
-    """The order that is least like that of arrival."""
+class LastFirst(OrderedRequestQueue):
+    """A line in reverse order of arrival."""
 
     def __init__(self):
         self._kept = []
@@ -206,25 +206,25 @@ def test_a_line_orders_each_level_by_itself(fill):
     assert (names(queue), queue.size) == (["x"], 1)
 
 
-def test_in_a_line_the_first_need_not_be_the_oldest_and_each_arrival_is_a_change(fill):
+def test_each_arrival_in_a_line_is_a_change(fill):
     queue = RequestQueue(QueuePolicy(), line=LastFirst)
     assert not queue.in_order
     epochs = [queue.epoch]
     for name in "abc":
         fill(queue, (name, {}))
         epochs.append(queue.epoch)
-    assert epochs == sorted(set(epochs)), "a request came to stand before others, and nobody would look again"
+    assert epochs == sorted(set(epochs)), "a reordering arrival did not change the epoch"
     assert names(queue.after(2, 5)) == ["a"]
 
 
-def test_what_is_overdue_leaves_a_line_and_the_others_stay_in_its_order(fill):
+def test_overdue_requests_are_removed_from_a_line_in_order(fill):
     queue = RequestQueue(QueuePolicy(timeout_ns=50_000, overridable=True), line=LastFirst)
     fill(queue, ("a", {}), ("b", {"timeout_us": 10}), ("c", {}), ("d", {"timeout_us": 10}))
     assert names(queue.expire(10_001)) == ["d", "b"]
     assert (names(queue), queue.size) == (["c", "a"], 2)
 
 
-def test_what_was_not_run_comes_first_in_its_level_with_the_time_out_that_it_had(fill):
+def test_appendleft_restores_position_and_deadline(fill):
     levels = {1: QueuePolicy(timeout_ns=5, max_size=1), 2: QueuePolicy()}
     queue = RequestQueue(QueuePolicy(), levels, levels=2, default_level=2)
     fill(queue, ("a", {"priority": 1}), ("b", {"priority": 2}), ("c", {"priority": 2}))

@@ -14,7 +14,7 @@ def taken(scheduler, now=0, **limit):
     return None if batch is None else [request.id for request in batch.requests]
 
 
-def test_an_empty_scheduler_has_nothing(scheduler_of):
+def test_an_empty_scheduler_has_no_batch(scheduler_of):
     scheduler = scheduler_of(PLAIN)
     assert scheduler.ready(0, 0) is False
     assert scheduler.take(0, 0) is None
@@ -22,7 +22,7 @@ def test_an_empty_scheduler_has_nothing(scheduler_of):
     assert scheduler.pending() == ()
 
 
-def test_what_waits_leaves_as_one_batch(scheduler_of, request_of):
+def test_waiting_requests_form_one_batch(scheduler_of, request_of):
     scheduler = scheduler_of(PLAIN)
     for name in "abcde":
         scheduler.enqueue(request_of(name))
@@ -33,25 +33,25 @@ def test_what_waits_leaves_as_one_batch(scheduler_of, request_of):
     assert scheduler.ready(0, 0) is False
 
 
-def test_requests_that_are_alike_are_taken_at_once(scheduler_of, request_of):
+def test_coalesced_requests_are_queued_at_once(scheduler_of, request_of):
     scheduler = scheduler_of(DELAYED)
     scheduler.enqueue(request_of("a"))
     assert scheduler.ready(0, 0) == 1000
-    assert scheduler.enqueue_alike([request_of("b"), request_of("c")])
+    assert scheduler.enqueue_many([request_of("b"), request_of("c")])
     assert scheduler.ready(0, 0) is True
     assert taken(scheduler) == ["a", "b"]
     assert [request.id for request in scheduler.pending()] == ["c"]
 
 
-def test_requests_that_are_alike_are_refused_together_where_one_might_be(scheduler_of, request_of, monkeypatch):
+def test_coalesced_requests_are_not_queued_if_one_could_be_rejected(scheduler_of, request_of, monkeypatch):
     full = scheduler_of("max_batch_size: 4 dynamic_batching { default_queue_policy { max_queue_size: 1 } }")
-    assert not full.enqueue_alike([request_of("a"), request_of("b")])
+    assert not full.enqueue_many([request_of("a"), request_of("b")])
     stopped = scheduler_of(PLAIN)
     stopped.stop()
-    assert not stopped.enqueue_alike([request_of("a")])
+    assert not stopped.enqueue_many([request_of("a")])
     monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "3")
     held = scheduler_of(PLAIN)
-    assert not held.enqueue_alike([request_of("a")])
+    assert not held.enqueue_many([request_of("a")])
     assert [each.pending() for each in (full, stopped, held)] == [(), (), ()]
 
 
@@ -63,7 +63,7 @@ def test_a_batch_grows_between_ready_and_take(scheduler_of, request_of):
     assert taken(scheduler) == ["a", "b"]
 
 
-def test_take_keeps_to_its_limit(scheduler_of, request_of):
+def test_take_respects_its_limit(scheduler_of, request_of):
     scheduler = scheduler_of(PLAIN)
     for name in "abc":
         scheduler.enqueue(request_of(name))
@@ -71,7 +71,7 @@ def test_take_keeps_to_its_limit(scheduler_of, request_of):
     assert taken(scheduler, limit=2) == ["c"]
 
 
-def test_the_delay_runs_from_the_oldest_request_and_take_honours_it(scheduler_of, request_of):
+def test_the_delay_starts_with_the_oldest_request(scheduler_of, request_of):
     scheduler = scheduler_of(DELAYED)
     scheduler.enqueue(request_of("a", at=100))
     assert scheduler.ready(0, 1_099) == 1_100
@@ -88,7 +88,7 @@ def test_a_preferred_size_ends_the_delay(scheduler_of, request_of):
     assert taken(scheduler, 1) == ["a", "b"]
 
 
-def test_a_batch_that_is_cut_later_than_announced_takes_what_the_delay_then_frees(scheduler_of, request_of):
+def test_a_batch_taken_after_the_delay_includes_all_requests(scheduler_of, request_of):
     scheduler = scheduler_of(DELAYED)
     for name in "abc":
         scheduler.enqueue(request_of(name))
@@ -96,7 +96,7 @@ def test_a_batch_that_is_cut_later_than_announced_takes_what_the_delay_then_free
     assert taken(scheduler, 1_000) == ["a", "b", "c"]
 
 
-def test_another_shape_ends_the_delay_of_what_is_in_front(scheduler_of, request_of):
+def test_a_request_of_another_shape_ends_the_delay_of_earlier_ones(scheduler_of, request_of):
     scheduler = scheduler_of(DELAYED + 'input { name: "IN" dims: -1 }')
     scheduler.enqueue(request_of("a"))
     scheduler.enqueue(request_of("b", shape=(5,)))
@@ -133,31 +133,31 @@ def test_a_level_has_its_own_queue_policy(scheduler_of, request_of):
     assert taken(scheduler) == ["a", "c"]
 
 
-def test_an_overdue_request_is_answered_by_the_timer(scheduler_of, request_of, answers):
+def test_an_overdue_request_gets_its_error_from_expire(scheduler_of, request_of, responses):
     scheduler = scheduler_of(TIMED)
     request = request_of("a", at=500)
     scheduler.enqueue(request)
     assert scheduler.expire(500) == 1_500
     assert scheduler.expire(1_500) is None
-    ((answered, response),) = answers
-    assert answered is request
+    ((finished, response),) = responses
+    assert finished is request
     assert type(response.error) is QueueTimeout
     assert response.error.message == "Request timeout expired"
     assert scheduler.ready(0, 1_500) is False
 
 
-def test_an_overdue_request_is_never_taken(scheduler_of, request_of, answers):
+def test_an_overdue_request_is_never_taken(scheduler_of, request_of, responses):
     scheduler = scheduler_of(TIMED)
     scheduler.enqueue(request_of("a", at=0))
     scheduler.enqueue(request_of("b", at=10))
     assert scheduler.ready(0, 999) is True
     assert taken(scheduler, 1_000) == ["b"]
-    assert [request.id for request, _ in answers] == ["a"]
+    assert [request.id for request, _ in responses] == ["a"]
     scheduler.enqueue(request_of("c", at=1_000))
     assert scheduler.take(0, 9_000) is None
 
 
-def test_a_delayed_request_is_served_last_and_not_refused(scheduler_of, request_of, answers):
+def test_a_delayed_request_is_served_last_and_not_rejected(scheduler_of, request_of, responses):
     scheduler = scheduler_of(
         "max_batch_size: 1 dynamic_batching { default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 1 } }"
     )
@@ -166,34 +166,34 @@ def test_a_delayed_request_is_served_last_and_not_refused(scheduler_of, request_
     assert scheduler.expire(1_000) == 1_010
     assert taken(scheduler, 1_000) == ["b"]
     assert taken(scheduler, 9_000) == ["a"]
-    assert answers == []
+    assert responses == []
 
 
-def test_a_cancelled_request_is_answered_and_not_taken(scheduler_of, request_of, answers):
+def test_a_cancelled_request_gets_its_error_and_does_not_run(scheduler_of, request_of, responses):
     scheduler = scheduler_of(DELAYED)
     first, second = request_of("a"), request_of("b")
     scheduler.enqueue(first)
     scheduler.enqueue(second)
     assert scheduler.ready(0, 0) is True
     scheduler.cancel(first)
-    ((answered, response),) = answers
-    assert answered is first
+    ((finished, response),) = responses
+    assert finished is first
     assert type(response.error) is Cancelled
     assert scheduler.ready(0, 0) == 1_000
     assert taken(scheduler, 1_000) == ["b"]
 
 
-def test_cancelling_what_does_not_wait_does_nothing(scheduler_of, request_of, answers):
+def test_cancelling_a_request_that_does_not_wait_does_nothing(scheduler_of, request_of, responses):
     scheduler = scheduler_of(PLAIN)
     request = request_of("a")
     scheduler.cancel(request)
     scheduler.enqueue(request)
     scheduler.take(0, 0)
     scheduler.cancel(request)
-    assert answers == []
+    assert responses == []
 
 
-def test_a_stopped_scheduler_refuses_and_serves_what_waits(scheduler_of, request_of):
+def test_a_stopped_scheduler_rejects_requests_and_serves_waiting_ones(scheduler_of, request_of):
     scheduler = scheduler_of(PLAIN)
     scheduler.enqueue(request_of("a"))
     scheduler.stop()
@@ -219,7 +219,7 @@ def test_the_model_parameter_names_the_policy(scheduler_of, request_of):
     assert taken(scheduler, 7) == ["a"]
 
 
-def test_the_test_variable_holds_everything_until_enough_is_queued_once(scheduler_of, request_of, answers, monkeypatch):
+def test_the_delay_variable_holds_requests_until_enough_are_queued(scheduler_of, request_of, responses, monkeypatch):
     monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "3")
     scheduler = scheduler_of(TIMED)
     for name in "ab":
@@ -229,12 +229,12 @@ def test_the_test_variable_holds_everything_until_enough_is_queued_once(schedule
         assert scheduler.take(0, 5_000) is None
     scheduler.enqueue(request_of("c", at=4_500))
     assert taken(scheduler, 5_000) == ["c"]
-    assert [request.id for request, _ in answers] == ["a", "b"]
+    assert [request.id for request, _ in responses] == ["a", "b"]
     scheduler.enqueue(request_of("d", at=5_000))
     assert taken(scheduler, 5_000) == ["d"]
 
 
-def test_a_test_variable_that_is_no_number_is_refused(scheduler_of, monkeypatch):
+def test_a_delay_variable_that_is_not_a_number_is_rejected(scheduler_of, monkeypatch):
     monkeypatch.setenv("TRITONSERVER_DELAY_SCHEDULER", "many")
     with pytest.raises(
         InvalidArgument, match="TRITONSERVER_DELAY_SCHEDULER must be a number of requests, it is 'many'"
@@ -242,10 +242,10 @@ def test_a_test_variable_that_is_no_number_is_refused(scheduler_of, monkeypatch)
         scheduler_of(PLAIN)
 
 
-def test_what_was_not_executed_runs_before_what_waits(scheduler_of, request_of):
+def test_requeued_requests_run_before_waiting_ones(scheduler_of, request_of):
     scheduler = scheduler_of(PLAIN)
     for name in "abcde":
         scheduler.enqueue(request_of(name))
     batch = scheduler.take(0, 0)
-    assert scheduler.take_back(batch.requests) == ()
+    assert scheduler.requeue(batch.requests) == ()
     assert [taken(scheduler), taken(scheduler)] == [["a", "b", "c", "d"], ["e"]]

@@ -1,4 +1,4 @@
-"""Any sequence of arrivals, looks, cuts, cancellations and ticks against a slow, plain reading of Triton's rules."""
+"""The scheduler under random events against a slow and simple model of Triton's rules."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Waiting:
     width: int
     queued_ns: int
     deadline_ns: int | None
-    delayed: int = 0  # 0: in time, otherwise its turn among the delayed
+    delayed: int = 0  # 0: within its timeout, otherwise its position among the delayed
 
 
 @dataclass
 class Rules:
-    """The rules, read from scratch at every question."""
+    """A simple implementation of the rules, evaluated from scratch at every call."""
 
     config: ModelConfig
     waiting: list[Waiting] = field(default_factory=list)
     ended: list[tuple[int, str]] = field(default_factory=list)
-    turns: int = 0
+    delays: int = 0
 
     def policy(self, level):
         batching = self.config.dynamic_batching
@@ -63,8 +63,8 @@ class Rules:
             if each.deadline_ns is not None and now >= each.deadline_ns:
                 each.deadline_ns = None
                 if self.policy(each.level).timeout_action == ModelQueuePolicy.DELAY:
-                    self.turns += 1
-                    each.delayed = self.turns
+                    self.delays += 1
+                    each.delayed = self.delays
                 else:
                     self.end([each], "timeout")
 
@@ -73,7 +73,7 @@ class Rules:
         self.waiting = [each for each in self.waiting if each not in gone]
 
     def head(self):
-        """Return the head that fits one batch, and whether something behind it cannot join."""
+        """Return the head that fits one batch, and whether a later request cannot join."""
         order = self.order()
         head = order[:1]
         for each in order[1:]:
@@ -83,7 +83,7 @@ class Rules:
         return head, False
 
     def batch(self, now):
-        """Return what may run now, or when to ask again (None: nothing waits)."""
+        """Return the requests that may run now, or when to call again (None: none waiting)."""
         self.tick(now)
         if not self.waiting:
             return None
@@ -141,8 +141,8 @@ STEPS = st.one_of(
     ARRIVAL,
     ARRIVAL,
     ARRIVAL,
-    st.tuples(st.just("look")),
-    st.tuples(st.just("pass"), st.sampled_from([1, US, 2 * US, 3 * US, 9 * US])),
+    st.tuples(st.just("check_ready")),
+    st.tuples(st.just("wait"), st.sampled_from([1, US, 2 * US, 3 * US, 9 * US])),
     st.tuples(st.just("take"), st.sampled_from([99, 99, 2])),
     st.tuples(st.just("cancel"), st.integers(0, 60)),
     st.tuples(st.just("tick")),
@@ -150,18 +150,18 @@ STEPS = st.one_of(
 
 
 class Comparison:
-    """Drives the scheduler and the rules side by side."""
+    """Runs the scheduler and the rules on the same events."""
 
     def __init__(self, config):
         self.rules = Rules(config)
         self.ended = []
         self.now = 1
         self.requests = []
-        self.sink = CallbackSink(self.answered)
+        self.sink = CallbackSink(self.record_response)
         context = SchedulerContext("m", 1, config, None, lambda _name: PreferredPolicy(config), lambda: None)
         self.scheduler = DynamicScheduler(context)
 
-    def answered(self, request, response):
+    def record_response(self, request, response):
         text = {"Request timeout expired": "timeout", "Request cancelled": "cancel"}[response.error.message]
         self.ended.append((request.tag, text))
 
@@ -184,7 +184,7 @@ class Comparison:
             self.rules.ended.append((number, "full"))
         self.tick()
 
-    def look(self):
+    def check_ready(self):
         expected = self.rules.batch(self.now)
         found = self.scheduler.ready(0, self.now)
         if isinstance(expected, list):
@@ -216,7 +216,7 @@ class Comparison:
         assert not deadlines or self.now < due <= min(deadlines)
 
     def step(self, kind, *arguments):
-        if kind == "pass":
+        if kind == "wait":
             self.now += arguments[0]
         else:
             getattr(self, kind)(*arguments)
@@ -230,7 +230,7 @@ class Comparison:
 
 @given(config=configs(), steps=st.lists(STEPS, max_size=40))
 @settings(max_examples=200)
-def test_the_scheduler_does_what_the_rules_say_and_ends_each_request_once(config, steps):
+def test_the_scheduler_follows_the_rules_and_finishes_each_request_once(config, steps):
     comparison = Comparison(config)
     for step in steps:
         comparison.step(*step)

@@ -9,11 +9,11 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_schedulers() -> Mapping[str, str]:
-    """Serves every model whose configuration says `dynamic_batching`."""
+    """Register the scheduler of models with `dynamic_batching`."""
     return {"dynamic": "tritonpy_batching_dynamic.scheduler:DynamicScheduler"}
 
 
 @hookimpl
 def tritonpy_batch_policies() -> Mapping[str, str]:
-    """Cuts batches by preferred sizes and queue delay, unless a model's parameter `batch_policy` names another policy."""
+    """Register the default batch policy, which applies preferred sizes and the queue delay."""
     return {"preferred": "tritonpy_batching_dynamic.preferred:PreferredPolicy"}

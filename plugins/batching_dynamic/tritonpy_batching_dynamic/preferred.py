@@ -1,4 +1,4 @@
-"""The default batch policy: Triton's preferred sizes and queue delay."""
+"""The default batch policy: Triton's preferred batch sizes and queue delay."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 
 class PreferredPolicy(BatchPolicy):
-    """A batch of a preferred size leaves at once; another waits until its oldest request is `max_queue_delay` old.
+    """Runs a batch of a preferred size immediately. Others wait up to the maximum queue delay.
 
-    When the delay is over, or there is none and no preferred size can be made, everything that fits leaves. A batch that
-    can no longer come to a preferred size leaves without waiting: the next request would take it past the largest one, or
-    cannot join. Without preferred sizes the model's maximum is the one. For sequences the sizes and the delay are those of the strategy `oldest`.
+    Everything that fits runs when the delay of the oldest request ends, or when no delay is
+    configured and no preferred size can be formed. A batch that can no longer reach a preferred
+    size runs without waiting. Without preferred sizes, the model's maximum batch size is the
+    preferred one. For sequence models, the sizes and the delay are those of the strategy `oldest`.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -30,12 +31,12 @@ class PreferredPolicy(BatchPolicy):
         self._delay_ns = batching.max_queue_delay_microseconds * 1_000
 
     def plan(self, pending: Pending, now_ns: int) -> Run | Wait:
-        """Decide by the sizes of what waits and the age of the oldest."""
+        """Decide by the sizes of the pending requests and the age of the oldest."""
         count = len(pending.sizes)
         delay_ns = self._delay_ns
         if delay_ns and now_ns >= pending.oldest_ns + delay_ns:
             return Run(count)
-        if pending.rows == count:  # one row each, so that every number of rows can be had
+        if pending.rows == count:  # with one row each, every number of rows is possible
             fitting = bisect_right(self._preferred, count)
             best = self._preferred[fitting - 1] if fitting else 0
         else:
@@ -52,5 +53,6 @@ class PreferredPolicy(BatchPolicy):
             if rows in self._preferred:
                 best = count
             elif rows > self._largest and count > 1:
-                return best or count - 1  # past the largest size: without this one is the best there is
+                # The next request would exceed the largest preferred size.
+                return best or count - 1
         return best

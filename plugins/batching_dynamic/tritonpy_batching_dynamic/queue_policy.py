@@ -1,4 +1,4 @@
-"""What one priority level does with a request that finds it full or waits too long."""
+"""Queue policy of one priority level: size limit and timeout."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _US = 1_000
 
 
 class QueuePolicy(msgspec.Struct, frozen=True, gc=False):
-    """`max_size` requests may wait (0: any number), each for `timeout_ns` (0: for ever).
+    """At most `max_size` requests may wait (0: unlimited), each for `timeout_ns` (0: unlimited).
 
-    `overridable` lets a request shorten its own time. A request whose time is up is refused, or with `delays` moved
-    behind all others of its level.
+    `overridable` lets a request shorten its timeout. A request that times out is rejected. With
+    `delays` it moves behind all others of its level instead.
     """
 
     max_size: int = 0
@@ -26,7 +26,7 @@ class QueuePolicy(msgspec.Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, message: ModelQueuePolicy) -> QueuePolicy:
-        """Return the policy that a configuration's `ModelQueuePolicy` describes."""
+        """Return the policy of a configuration's `ModelQueuePolicy`."""
         return cls(
             max_size=message.max_queue_size,
             timeout_ns=message.default_timeout_microseconds * _US,
@@ -35,7 +35,7 @@ class QueuePolicy(msgspec.Struct, frozen=True, gc=False):
         )
 
     def deadline(self, queued_ns: int, timeout_us: int) -> int:
-        """Return when the time of a request is up that was queued at `queued_ns` and asks for `timeout_us` (0: nothing)."""
+        """Return the deadline (ns) of a request queued at `queued_ns` with `timeout_us` (0: none)."""
         timeout_ns = self.timeout_ns
         if self.overridable and 0 < timeout_us * _US < timeout_ns:
             timeout_ns = timeout_us * _US

@@ -1,4 +1,4 @@
-"""The requests that wait: by priority level, each level in its order, with its time-outs. No clock, no lock."""
+"""Waiting requests by priority level, with timeouts. Callers provide the lock and the time."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
 from operator import attrgetter
 
-from tritonpy import UNBOUNDED, InferRequest, Line, QueueFull
+from tritonpy import UNBOUNDED, InferRequest, QueueFull, WaitingQueue
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 
 NEVER = UNBOUNDED
 
 
 class _Level:
-    """One priority level: what waits in time, and behind it what overstayed and was delayed."""
+    """A priority level: requests within their timeout, followed by delayed ones."""
 
     __slots__ = ("delayed", "max_size", "number", "policy", "times_out", "waiting")
 
-    def __init__(self, number: int, policy: QueuePolicy, waiting: Line) -> None:
+    def __init__(self, number: int, policy: QueuePolicy, waiting: WaitingQueue) -> None:
         self.number = number
         self.policy = policy
         self.max_size = policy.max_size or NEVER
@@ -32,15 +32,18 @@ _NUMBER = attrgetter("number")
 
 
 class RequestQueue:
-    """Iterating gives the requests in the order in which they are to run.
+    """Waiting requests. Iteration yields them in execution order.
 
-    `levels` is the highest priority number (0: no priorities), 1 comes first; a request that names none or one out of range
-    gets `default_level`. `policies` are those of single levels, `default_policy` serves the others: such a level exists
-    only while something waits in it, since numbers go up to 2^64.
-    `line()` returns an empty line for one level; None: each level runs in order of arrival.
-    `size` counts what waits. `in_order` says that the first request is the oldest. `epoch` grows with every change other
-    than a request added at the very end. No time-out is due before `next_deadline` (ns), which may be early but is never
-    late.
+    `levels` is the lowest priority (0: no priorities); level 1 runs first. A request without a
+    valid priority gets `default_level`. `policies` are those of single levels, `default_policy`
+    applies to the others. A level without its own policy exists only while requests wait in it,
+    because priorities go up to 2^64.
+
+    `line()` returns an empty line for one level. None: each level runs in order of arrival.
+
+    `size` is the number of waiting requests. `in_order` means that the first request is the oldest.
+    `epoch` increases with every change except a request added at the very end. No timeout is due
+    before `next_deadline` (ns), which may be early but is never late.
     """
 
     def __init__(
@@ -49,41 +52,42 @@ class RequestQueue:
         policies: Mapping[int, QueuePolicy] | None = None,
         levels: int = 0,
         default_level: int = 0,
-        line: Callable[[], Line] | None = None,
+        line: Callable[[], WaitingQueue] | None = None,
     ) -> None:
-        self._line: Callable[[], Line] = line or deque
-        self._in_arrival_order = line is None
+        self._line: Callable[[], WaitingQueue] = line or deque
+        self._is_fifo = line is None
         self._default_policy = default_policy
         self._last_level = levels
         self._default_level = default_level
-        lasting = dict(policies or {}) if levels else {default_level: default_policy}
-        self._lasting = frozenset(lasting)
+        configured = dict(policies or {}) if levels else {default_level: default_policy}
+        self._configured = frozenset(configured)
         self._levels: dict[int, _Level] = {}
-        # Both in the order of running; level i has the lines 2i and 2i+1.
+        # Both in execution order. Level i has the lines 2i and 2i+1.
         self._order: list[_Level] = []
-        self._lines: list[Line] = []
+        self._lines: list[WaitingQueue] = []
         self._deadlines: dict[InferRequest, int] = {}
         self.size = 0
         self.epoch = 0
         self.in_order = False
         self.next_deadline = NEVER
-        for number, policy in lasting.items():
+        for number, policy in configured.items():
             self._open(number, policy)
 
     def append(self, request: InferRequest) -> None:
-        """Add `request` to its level; raises QueueFull where the level's policy allows no more."""
+        """Add `request` to its level. Raises `QueueFull` if the level is full."""
         level = self._level_of(request) or self._open(self._number_of(request), self._default_policy)
         if len(level.waiting) + len(level.delayed) >= level.max_size:
             raise QueueFull("Exceeds maximum queue size").with_request_id(request.id)
         if not self.in_order:
-            self.epoch += 1  # perhaps it is the last nevertheless; then a look is repeated in vain
+            # The request may still be the last one. Then the window is recomputed needlessly.
+            self.epoch += 1
         if level.times_out:
             self._watch(request, level.policy)
         level.waiting.append(request)
         self.size += 1
 
     def appendleft(self, request: InferRequest) -> None:
-        """Add a request again that was removed and not run, before the others of its level; its time-out is what it was."""
+        """Put a removed request back at the front of its level. Its deadline is unchanged."""
         level = self._level_of(request) or self._open(self._number_of(request), self._default_policy)
         self.epoch += 1
         if level.times_out:
@@ -92,7 +96,10 @@ class RequestQueue:
         self.size += 1
 
     def extend(self, requests: Sequence[InferRequest]) -> bool:
-        """Add requests that are alike at the end; False, and nothing is added, where they change the order, may time out, or are more than the level allows."""
+        """Append coalesced requests. Return False and add none if that is not possible.
+
+        It is not possible if they change the order, may time out, or exceed the level's limit.
+        """
         if not self.in_order:
             return False
         level = self._level_of(requests[0])
@@ -105,15 +112,15 @@ class RequestQueue:
     def after(self, count: int, limit: int) -> list[InferRequest]:
         """Return up to `limit` of the requests that follow the first `count`."""
         if count + 1 == self.size and self.in_order:
-            return [self._lines[0][-1]]  # type: ignore[index]  # the usual case: one request since the last look, of a deque
+            return [self._lines[0][-1]]  # type: ignore[index]  # the common case: one new request, in a deque
         return list(islice(chain.from_iterable(self._lines), count, count + limit))
 
     def pop(self, count: int) -> list[InferRequest]:
         """Remove and return the first `count` requests, or all if there are fewer."""
-        if self.in_order and count >= self.size:  # the usual case: all that waits, in one line
+        if self.in_order and count >= self.size:  # the common case: all requests, in one line
             taken = list(self._lines[0])
             self._lines[0].clear()
-            self._gone(taken)
+            self._record_removal(taken)
             return taken
         taken = []
         index = 0
@@ -124,20 +131,20 @@ class RequestQueue:
                 break
             taken += line
             line.clear()
-        self._forget(taken, index // 2)
+        self._remove_empty_levels(taken, index // 2)
         return taken
 
     def remove(self, request: InferRequest) -> bool:
-        """Remove `request` if it waits here, and say whether it did."""
+        """Remove `request`. Return whether it was waiting."""
         for index, line in enumerate(self._lines):
             if request in line:
                 line.remove(request)
-                self._forget((request,), index // 2)
+                self._remove_empty_levels((request,), index // 2)
                 return True
         return False
 
     def expire(self, now_ns: int) -> list[InferRequest]:
-        """Remove and return what is overdue and refused by its policy; what its policy delays changes its place."""
+        """Remove and return overdue requests to reject. Move delayed ones behind their level."""
         if now_ns < self.next_deadline:
             return []
         overdue = {request for request, deadline in self._deadlines.items() if deadline <= now_ns}
@@ -145,23 +152,23 @@ class RequestQueue:
         for level in self._order:
             late = [request for request in level.waiting if request in overdue]
             if late:
-                self._take_out(late, level.waiting, overdue)
+                self._remove_late(late, level.waiting, overdue)
                 (level.delayed if level.policy.delays else rejected).extend(late)
         for request in overdue:
             del self._deadlines[request]
-        self._forget(rejected, len(self._order) - 1)
+        self._remove_empty_levels(rejected, len(self._order) - 1)
         self.next_deadline = min(self._deadlines.values(), default=NEVER)
         return rejected
 
     def __iter__(self) -> Iterator[InferRequest]:
         return chain.from_iterable(self._lines)
 
-    def _take_out(self, late: Sequence[InferRequest], waiting: Line, overdue: Set[InferRequest]) -> None:
-        if self._in_arrival_order:
+    def _remove_late(self, late: Sequence[InferRequest], waiting: WaitingQueue, overdue: Set[InferRequest]) -> None:
+        if self._is_fifo:
             in_time = [request for request in waiting if request not in overdue]
             waiting.clear()
             waiting.extend(in_time)
-        else:  # a line that is emptied forgets what it gave to whom
+        else:  # clearing a line would lose its fairness state
             for request in late:
                 waiting.remove(request)
 
@@ -176,7 +183,7 @@ class RequestQueue:
         insort(self._order, level, key=_NUMBER)
         index = 2 * bisect_left(self._order, number, key=_NUMBER)
         self._lines[index:index] = (level.waiting, level.delayed)
-        self._note_order()
+        self._update_order()
         return level
 
     def _close(self, level: _Level) -> None:
@@ -188,21 +195,21 @@ class RequestQueue:
         self._deadlines[request] = deadline
         self.next_deadline = min(self.next_deadline, deadline)
 
-    def _gone(self, gone: Sequence[InferRequest]) -> None:
+    def _record_removal(self, gone: Sequence[InferRequest]) -> None:
         self.size -= len(gone)
         self.epoch += 1
         if self._deadlines:
             for request in gone:
                 self._deadlines.pop(request, None)
 
-    def _forget(self, gone: Sequence[InferRequest], last: int) -> None:
-        # `last`: behind it no level changed, so that only those up to it can have become empty.
-        self._gone(gone)
-        if len(self._order) > len(self._lasting):
+    def _remove_empty_levels(self, gone: Sequence[InferRequest], last: int) -> None:
+        # Levels after index `last` did not change, so only earlier ones can have become empty.
+        self._record_removal(gone)
+        if len(self._order) > len(self._configured):
             for level in self._order[: last + 1]:
-                if level.number not in self._lasting and not level.waiting and not level.delayed:
+                if level.number not in self._configured and not level.waiting and not level.delayed:
                     self._close(level)
-        self._note_order()
+        self._update_order()
 
-    def _note_order(self) -> None:
-        self.in_order = self._in_arrival_order and len(self._order) == 1 and not self._lines[1]
+    def _update_order(self) -> None:
+        self.in_order = self._is_fifo and len(self._order) == 1 and not self._lines[1]

@@ -1,4 +1,4 @@
-"""The scheduler that batches: a queue, its head, and a policy's decision about it."""
+"""The dynamic batching scheduler: a request queue, its batch window, and a batch policy."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from tritonpy import (
     Wait,
     batch_key,
 )
+from tritonpy_batching_dynamic.batch_window import BatchWindow
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
-from tritonpy_batching_dynamic.window import Window
 
 HOLD_VARIABLE = "TRITONSERVER_DELAY_SCHEDULER"
 
 
 class DynamicScheduler(Scheduler):
-    """Serves models with `dynamic_batching`. The instances are alike; the model's parameter `batch_policy` names the policy.
+    """Serves models with `dynamic_batching`. The parameter `batch_policy` names the policy.
 
-    The environment variable TRITONSERVER_DELAY_SCHEDULER, for tests, holds everything back until that many requests have
-    been queued at the same time, once.
+    All instances share one queue. The environment variable TRITONSERVER_DELAY_SCHEDULER, for tests,
+    holds all requests back once, until that many are queued at the same time.
     """
 
     def __init__(self, context: SchedulerContext) -> None:
@@ -46,62 +46,68 @@ class DynamicScheduler(Scheduler):
             {level: QueuePolicy.of(policy) for level, policy in batching.priority_queue_policy.items()},
             batching.priority_levels,
             batching.default_priority_level,
-            context.line,
+            context.new_queue,
         )
-        self._window = Window(max(1, config.max_batch_size), batch_key(config))
-        # An instance asks several times for one batch: a decision is kept while it would come out the same.
+        self._window = BatchWindow(max(1, config.max_batch_size), batch_key(config))
+        # Cached, because an instance calls several times per batch.
         self._decision: Run | Wait = Wait(0)
         self._decision_end_ns = 0
-        self._free_ns = 0  # since when an instance is free for what waits
-        self._tells_cuts = type(self._policy).cut is not BatchPolicy.cut
-        self._hold = _requests_to_hold()
+        self._free_ns = 0  # since when an instance is free for the pending requests
+        self._reports_cuts = type(self._policy).cut is not BatchPolicy.cut
+        self._hold_until_size = _requests_to_hold()
         self._stopped = False
 
     def enqueue(self, request: InferRequest) -> None:
-        """Take the request; raises QueueFull by the policy of its level, Unavailable once stopped."""
+        """Queue the request.
+
+        Raises `QueueFull` if its level is full, `Unavailable` after `stop`.
+        """
         if self._stopped:
             raise Unavailable(
                 "Server is stopping, scheduler for model has stopped accepting new inference requests"
             ).with_request_id(request.id)
         self._queue.append(request)
         self._decision_end_ns = 0
-        if self._hold and self._queue.size >= self._hold:
-            self._hold = 0
+        if self._hold_until_size and self._queue.size >= self._hold_until_size:
+            self._hold_until_size = 0
 
-    def enqueue_alike(self, requests: Sequence[InferRequest]) -> bool:
-        """Take the requests if there is room for all, and none of them has to be watched."""
-        if self._stopped or self._hold or not self._queue.extend(requests):
+    def enqueue_many(self, requests: Sequence[InferRequest]) -> bool:
+        """Queue all requests at once.
+
+        Return False and queue none if one needs separate handling.
+        """
+        if self._stopped or self._hold_until_size or not self._queue.extend(requests):
             return False
         self._decision_end_ns = 0
         return True
 
     def ready(self, instance: int, now_ns: int) -> bool | int:
-        """Say whether a batch can be cut now, or when at the latest if nothing comes."""
+        """Return whether a batch can run now, or the latest time (ns) at which one can."""
         decision = self._decide(now_ns)
         if decision is None:
             return False
         return True if type(decision) is Run else decision.until_ns
 
     def take(self, instance: int, now_ns: int, limit: int = UNBOUNDED) -> Batch | None:
-        """Cut the batch that the policy decided on, or its first `limit` requests."""
+        """Return the batch that the policy selected, or its first `limit` requests."""
         decision = self._decide(now_ns)
         if type(decision) is not Run:
             return None
         self._decision_end_ns = self._free_ns = 0
         count = min(decision.count, limit)
-        if self._tells_cuts:
-            self._policy.cut(self._window.look(self._queue), count, now_ns)
+        if self._reports_cuts:
+            self._policy.cut(self._window.update(self._queue), count, now_ns)
         return Batch(self._queue.pop(count))
 
-    def take_back(self, requests: Sequence[InferRequest]) -> Sequence[InferRequest]:
-        """Put `requests` before those that wait at their level, whatever room its policy leaves."""
+    def requeue(self, requests: Sequence[InferRequest]) -> Sequence[InferRequest]:
+        """Put `requests` back at the front of their levels, regardless of size limits."""
         for request in reversed(requests):
             self._queue.appendleft(request)
         self._decision_end_ns = 0
         return ()
 
     def cancel(self, request: InferRequest) -> None:
-        """Drop `request` and answer it, if it waits here."""
+        """Remove `request` and send its error, if it is waiting."""
         if self._queue.remove(request):
             self._decision_end_ns = 0
             if not self._queue.size:
@@ -109,9 +115,12 @@ class DynamicScheduler(Scheduler):
             request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
 
     def expire(self, now_ns: int) -> int | None:
-        """Answer with QueueTimeout what waited too long, put behind its level what may wait on."""
+        """Reject requests that timed out, or move them behind their level.
+
+        Return the next deadline.
+        """
         queue = self._queue
-        if queue.next_deadline == NEVER or self._hold:
+        if queue.next_deadline == NEVER or self._hold_until_size:
             return None
         if now_ns >= queue.next_deadline:
             self._decision_end_ns = 0
@@ -122,32 +131,32 @@ class DynamicScheduler(Scheduler):
         return queue.next_deadline if queue.next_deadline != NEVER else None
 
     def instances_changed(self, instances: Sequence[int]) -> None:
-        """Tell the policy how many there are."""
+        """Update the policy's number of instances."""
         self._policy.instances_changed(len(instances))
 
     def pending(self) -> Sequence[InferRequest]:
-        """The requests that wait, in the order in which they would run."""
+        """Return the waiting requests in execution order."""
         return tuple(self._queue)
 
     def stop(self) -> None:
-        """Accept no more; what waits is still served."""
+        """Accept no more requests. Waiting requests are still served."""
         self._stopped = True
 
     def _decide(self, now_ns: int) -> Run | Wait | None:
         queue = self._queue
-        if self._hold or not queue.size:
+        if self._hold_until_size or not queue.size:
             return None
         if now_ns >= queue.next_deadline:
             self.expire(now_ns)
             if not queue.size:
                 return None
         if now_ns >= self._decision_end_ns:
-            pending = self._window.look(queue)
+            pending = self._window.update(queue)
             pending.since_ns = self._free_ns = self._free_ns or now_ns
             decision = self._decision = self._policy.plan(pending, now_ns)
             if type(decision) is Wait:
                 self._decision_end_ns = decision.until_ns
-            else:  # a batch that could be larger may be so at another time
+            else:  # a partial batch may grow later
                 self._decision_end_ns = NEVER if decision.count == len(pending.sizes) else now_ns + 1
         return self._decision
 

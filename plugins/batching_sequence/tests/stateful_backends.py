@@ -1,4 +1,4 @@
-"""Backends whose state the server keeps, each through the easy door alone."""
+"""Backends with implicit state, written with `infer` only."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ FAIL, WRONG_SHAPE, WRONG_TYPE, MISSING = -1, -2, -3, -4
 
 
 class Folding(Backend):
-    """OUT = NEW = OLD * 3 + IN; a negative IN is a mistake of some kind."""
+    """OUT = NEW = OLD * 3 + IN. A negative IN causes the error with that number."""
 
     def infer(self, inputs: Inputs) -> Inputs:
         new = inputs["OLD"] * 3 + inputs["IN"]
         match inputs["IN"].min():
             case -1:
-                raise ValueError("told to fail")
+                raise ValueError("requested failure")
             case -2:
                 return {"OUT": new, "NEW": new[:, :, None]}
             case -3:
@@ -31,7 +31,7 @@ class Folding(Backend):
 
 
 class Collecting(Backend):
-    """NEW = OLD and IN behind it, of any type; OUT = how many there are."""
+    """NEW = OLD with IN appended, of any datatype. OUT = number of elements."""
 
     def infer(self, inputs: Inputs) -> Inputs:
         new = np.concatenate([inputs["OLD"], inputs["IN"]], axis=-1)
@@ -39,7 +39,7 @@ class Collecting(Backend):
 
 
 class InPlace(Backend):
-    """The same as Folding in the memory of the state; AT = where that is."""
+    """Like Folding, but in the memory of the state. AT = address of that memory."""
 
     def infer(self, inputs: Inputs) -> Inputs:
         state = inputs["OLD"]
@@ -49,7 +49,7 @@ class InPlace(Backend):
 
 
 class Counting(Backend):
-    """Hands each request back until NEW = OLD + 1 is what IN asks for."""
+    """Reschedules each request until NEW = OLD + 1 reaches IN."""
 
     def execute(self, batch: Any) -> None:
         inputs = {tensor.name: tensor.numpy() for tensor in gather(batch)}

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from tritonpy import Batch, InferRequest, SequenceInfo, Tensor
-from tritonpy.testing import Witness, model_config
+from tritonpy.testing import RecordingSink, model_config
 from tritonpy_batching_sequence.batch_states import BatchStates
 from tritonpy_batching_sequence.live_sequence import LiveSequence
 from tritonpy_batching_sequence.state import ImplicitStates
@@ -21,69 +21,69 @@ def batch_states() -> BatchStates:
 
 
 def request(start: bool = False) -> InferRequest:
-    return InferRequest("m", {}, Witness().sink, sequence=SequenceInfo(1, start))
+    return InferRequest("m", {}, RecordingSink().sink, sequence=SequenceInfo(1, start))
 
 
-def made(batch: Batch, *values: int) -> None:
-    """What the execution made of the states."""
+def set_new_states(batch: Batch, *values: int) -> None:
+    """Set the new states as an execution would."""
     batch.new_states["T"] = Tensor.from_numpy("T", np.array([[value] for value in values], np.int32))
 
 
-def seen(batch: Batch) -> list[int]:
+def state_values(batch: Batch) -> list[int]:
     return [row[0] for row in batch.states[0].numpy().tolist()]
 
 
-def test_states_go_to_the_batch_and_come_back() -> None:
+def test_states_are_added_to_the_batch_and_collected() -> None:
     states, sequences = batch_states(), [LiveSequence(number) for number in range(2)]
     for expected in ([0, 0], [5, 6]):
         requests = [request(), request()]
         batch = Batch(requests)
         states.add(batch, sequences, requests)
-        assert (seen(batch), batch.state_outputs) == (expected, ("T",))
-        made(batch, 5, 6)
+        assert (state_values(batch), batch.state_outputs) == (expected, ("T",))
+        set_new_states(batch, 5, 6)
         for sequence, each in zip(sequences, requests, strict=True):
-            states.take_back(sequence, each)
+            states.collect(sequence, each)
 
 
-def test_a_hole_shifts_nobody() -> None:
+def test_an_empty_slot_does_not_shift_rows() -> None:
     states, sequence, one = batch_states(), LiveSequence(1), request()
     batch = Batch([one], slots=[None, one])
     states.add(batch, [None, sequence], [None, one])
-    made(batch, 8, 9)
-    states.take_back(sequence, one)
+    set_new_states(batch, 8, 9)
+    states.collect(sequence, one)
     again = request()
     batch = Batch([again])
     states.add(batch, [sequence], [again])
-    assert seen(batch) == [9]
+    assert state_values(batch) == [9]
 
 
-def test_start_begins_anew() -> None:
+def test_start_resets_the_state() -> None:
     states, sequence = batch_states(), LiveSequence(1)
     for _ in range(2):
         first = request(start=True)
         batch = Batch([first])
         states.add(batch, [sequence], [first])
-        assert seen(batch) == [0]
-        made(batch, 5)
-        states.take_back(sequence, first)
+        assert state_values(batch) == [0]
+        set_new_states(batch, 5)
+        states.collect(sequence, first)
 
 
-def test_a_request_that_is_handed_back_brings_its_state_though_it_has_no_batch_any_more() -> None:
+def test_a_rescheduled_request_without_a_batch_keeps_its_state() -> None:
     states, sequence, one = batch_states(), LiveSequence(1), request(start=True)
     batch = one.batch = Batch([one])
     states.add(batch, [sequence], [one])
-    made(batch, 4)
+    set_new_states(batch, 4)
     one.batch = None
-    states.take_back(sequence, one)
+    states.collect(sequence, one)
     one.sequence = SequenceInfo(1)
     batch = Batch([one])
     states.add(batch, [sequence], [one])
-    assert seen(batch) == [4]
+    assert state_values(batch) == [4]
 
 
-def test_what_never_ran_changes_nothing() -> None:
+def test_a_request_that_never_ran_changes_no_state() -> None:
     states, sequence = batch_states(), LiveSequence(1)
-    states.take_back(sequence, request())
+    states.collect(sequence, request())
     assert sequence.state is None
 
 
@@ -91,9 +91,9 @@ def test_a_failed_execution_leaves_the_state_as_it_was() -> None:
     states, sequence, one, two = batch_states(), LiveSequence(1), request(), request()
     batch = Batch([one])
     states.add(batch, [sequence], [one])
-    made(batch, 3)
-    states.take_back(sequence, one)
+    set_new_states(batch, 3)
+    states.collect(sequence, one)
     states.add(Batch([two]), [sequence], [two])
-    states.take_back(sequence, two)
+    states.collect(sequence, two)
     assert sequence.state is not None
     assert sequence.state[0].numpy().tolist() == [[3]]

@@ -18,7 +18,7 @@ CONFIG = """
 
 
 class SequenceContract(SchedulerContract):
-    """Every request starts a sequence, or restarts one that lives."""
+    """Every request starts or restarts a sequence."""
 
     plugin = tritonpy_batching_sequence
     plugin_class = SequenceScheduler
@@ -43,7 +43,7 @@ class TestDirect(SequenceContract):
     config = CONFIG % "direct {}"
 
 
-class TestDirectThatWaits(SequenceContract):
+class TestDirectWithDelay(SequenceContract):
     config = CONFIG % "direct { minimum_slot_utilization: 0.75 max_queue_delay_microseconds: 100 }"
 
 
@@ -51,5 +51,5 @@ class TestOldest(SequenceContract):
     config = CONFIG % "oldest { max_candidate_sequences: 6 }"
 
 
-class TestOldestThatWaits(SequenceContract):
+class TestOldestWithDelay(SequenceContract):
     config = CONFIG % "oldest { preferred_batch_size: [2, 4] max_queue_delay_microseconds: 100 }"

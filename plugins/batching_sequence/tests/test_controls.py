@@ -20,7 +20,7 @@ def request(name, start=False, end=False):
 SLOTS = [request(1, start=True), None, request(2, end=True), request(3, True, True), request(4)]
 
 
-def test_a_model_may_have_none():
+def test_a_model_may_have_no_controls():
     assert not controls_of()
     assert controls_of().tensors(SLOTS) == []
 
@@ -49,7 +49,7 @@ def test_flags_have_the_values_of_the_configuration(values, datatype, no, yes):
     ("datatype", "large"),
     [("UINT64", (1 << 64) - 2), ("INT64", -2), ("UINT32", (1 << 32) - 2), ("INT32", -2)],
 )
-def test_ids_are_cut_to_the_type_of_their_control(datatype, large):
+def test_ids_are_truncated_to_the_type_of_their_control(datatype, large):
     (tensor,) = controls_of(f"kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_{datatype}").tensors(
         [request(7), None, request((1 << 64) - 2)]
     )
@@ -57,14 +57,14 @@ def test_ids_are_cut_to_the_type_of_their_control(datatype, large):
     assert tensor.numpy().tolist() == [[7], [0], [large]]
 
 
-def test_ids_may_be_texts():
+def test_ids_may_be_strings():
     (tensor,) = controls_of("kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_STRING").tensors([request("ä name"), None])
     assert (tensor.datatype, tensor.shape) == ("BYTES", (2, 1))
     assert tensor.numpy().tolist() == [["ä name".encode()], [b""]]
 
 
 @pytest.mark.parametrize("batch", [0, 4])
-def test_there_is_a_batch_dimension_where_the_model_has_one(batch):
+def test_controls_have_a_batch_dimension_if_the_model_batches(batch):
     controls = controls_of(
         "kind: CONTROL_SEQUENCE_READY int32_false_true: [0, 1]",
         "kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64",
@@ -77,7 +77,7 @@ def test_there_is_a_batch_dimension_where_the_model_has_one(batch):
     assert strings.tensors([request("s")])[0].shape == expected
 
 
-def test_what_one_batch_does_to_its_controls_another_does_not_see():
+def test_batches_do_not_share_control_tensors():
     controls = controls_of("kind: CONTROL_SEQUENCE_READY int32_false_true: [0, 1]")
     (first,) = controls.tensors([request(1)])
     first.numpy()[:] = 9

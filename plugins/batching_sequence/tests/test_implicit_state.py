@@ -1,4 +1,4 @@
-"""States of served models, whose instances are threads or processes."""
+"""Implicit states of served models with instances in threads and processes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import pytest
 from tritonpy import SequenceInfo, Tensor
 from tritonpy.testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, running_server
 
+from .simulated_runner import IDLE_NS, SimulatedRunner, config_text
 from .stateful_backends import FAIL, MISSING, WRONG_SHAPE, WRONG_TYPE, Plugin
-from .world import IDLE_NS, World, text_of
 
 ROOT = str(Path(__file__).resolve().parents[3])
 STRATEGIES = {"direct": "direct {}", "oldest": "oldest { max_candidate_sequences: 4 }"}
@@ -44,7 +44,7 @@ def config(
 
 
 class Served:
-    """A client of one model called `m`."""
+    """Client of one model named `m`."""
 
     def __init__(self, client: InProcessClient) -> None:
         self._client = client
@@ -54,18 +54,18 @@ class Served:
         data = data.reshape(1, -1) if batch else data.reshape(-1)
         kind = "INT64" if data.dtype.kind == "i" else "BYTES"
         tensor = InferInput("IN", list(data.shape), kind).set_data_from_numpy(data)
-        wanted = outputs and [InferRequestedOutput(name) for name in outputs]
+        requested = outputs and [InferRequestedOutput(name) for name in outputs]
         fields = {f"sequence_{name}": flag for name, flag in flags.items()}
-        return self._client.async_infer("m", [tensor], sequence_id=sequence, outputs=wanted, **fields)
+        return self._client.async_infer("m", [tensor], sequence_id=sequence, outputs=requested, **fields)
 
-    def ask(self, value: Any, sequence: int = 1, output: str = "OUT", **how: Any) -> Any:
+    def infer(self, value: Any, sequence: int = 1, output: str = "OUT", **how: Any) -> Any:
         return self.start(value, sequence, **how).get_result().as_numpy(output).ravel().tolist()
 
 
 @contextmanager
 def serving(repository: Any, text: str) -> Iterator[Served]:
     repository.add("m", text)
-    sys.path.append(ROOT)  # where worker processes find the backends
+    sys.path.append(ROOT)  # lets worker processes import the backends
     try:
         settings = {
             "repositories": [{"url": str(repository.path)}],
@@ -94,11 +94,11 @@ def test_sequences_keep_their_own_state(model_repository: Any, mode: tuple[str, 
 
 
 @pytest.mark.parametrize("mode", FEW)
-def test_start_resets_and_what_fails_changes_nothing(model_repository: Any, mode: tuple[str, str]) -> None:
+def test_start_resets_the_state_and_failures_leave_it_unchanged(model_repository: Any, mode: tuple[str, str]) -> None:
     with serving(model_repository, config("folding", mode)) as served:
-        assert served.ask(1, start=True) == [1]
+        assert served.infer(1, start=True) == [1]
         for value, text in (
-            (FAIL, "told to fail"),
+            (FAIL, "requested failure"),
             (
                 WRONG_SHAPE,
                 r"model 'm' returned state output 'NEW' with shape \[1,1,1\], its configuration says \[1,1\]",
@@ -107,33 +107,33 @@ def test_start_resets_and_what_fails_changes_nothing(model_repository: Any, mode
             (MISSING, "model 'm' returned no output 'NEW', it returned: 'OUT'; expected: 'OUT', 'NEW'"),
         ):
             with pytest.raises(InferenceServerException, match=text):
-                served.ask(value)
-        assert served.ask(2) == [5]
-        assert served.ask(7, start=True) == [7]
-        assert served.ask(1, end=True) == [22]
+                served.infer(value)
+        assert served.infer(2) == [5]
+        assert served.infer(7, start=True) == [7]
+        assert served.infer(1, end=True) == [22]
 
 
 @pytest.mark.parametrize("mode", FEW)
-def test_a_state_is_sent_when_it_is_an_output_that_is_asked_for(model_repository: Any, mode: tuple[str, str]) -> None:
+def test_a_state_is_returned_if_it_is_a_requested_output(model_repository: Any, mode: tuple[str, str]) -> None:
     more = 'output { name: "NEW" data_type: TYPE_INT64 dims: 1 }'
     with serving(model_repository, config("folding", mode, more=more)) as served:
-        assert served.ask(1, start=True, outputs=["NEW"], output="NEW") == [1]
-        assert served.ask(2, outputs=["OUT"]) == [5]
-        assert served.ask(3, output="NEW", end=True) == [18]
+        assert served.infer(1, start=True, outputs=["NEW"], output="NEW") == [1]
+        assert served.infer(2, outputs=["OUT"]) == [5]
+        assert served.infer(3, output="NEW", end=True) == [18]
 
 
-def test_a_state_that_is_no_output_cannot_be_asked_for(model_repository: Any) -> None:
+def test_a_state_that_is_not_an_output_cannot_be_requested(model_repository: Any) -> None:
     text = "unexpected inference output 'NEW' for model 'm'"
     with (
         serving(model_repository, config("folding", MODES[0])) as served,
         pytest.raises(InferenceServerException, match=text),
     ):
-        served.ask(1, start=True, outputs=["NEW"])
+        served.infer(1, start=True, outputs=["NEW"])
 
 
 @pytest.mark.parametrize("mode", FEW)
 @pytest.mark.parametrize("batch", [4, 0])
-def test_states_of_texts_grow(model_repository: Any, mode: tuple[str, str], batch: int) -> None:
+def test_string_states_grow(model_repository: Any, mode: tuple[str, str], batch: int) -> None:
     """Sequences whose states differ in size do not share a batch."""
     more = 'output { name: "NEW" data_type: TYPE_STRING dims: -1 }'
     batched = batch > 0
@@ -166,7 +166,7 @@ def test_one_buffer_is_written_in_place(model_repository: Any, strategy: str) ->
         results = [call.get_result() for call in calls]
     totals = [(3**turn - 1) // 2 for turn in range(1, 21)]
     assert len({result.as_numpy("AT").item() for result in results}) == 1
-    for name in ("OUT", "NEW"):  # though answers that nobody had read yet lay beside the buffer
+    for name in ("OUT", "NEW"):  # although unread responses were next to the buffer
         assert [result.as_numpy(name).item() for result in results] == totals
 
 
@@ -183,18 +183,18 @@ def test_one_buffer_serves_several_sequences(model_repository: Any, mode: tuple[
 
 
 @pytest.mark.parametrize("mode", FEW)
-def test_a_sequence_begins_with_what_a_file_says(model_repository: Any, mode: tuple[str, str]) -> None:
+def test_a_sequence_begins_with_the_state_from_a_file(model_repository: Any, mode: tuple[str, str]) -> None:
     initial = 'dims: 1 initial_state { name: "i" data_type: TYPE_INT64 dims: 1 data_file: "seven" }'
     folder = model_repository.path / "m" / "initial_state"
     folder.mkdir(parents=True)
     (folder / "seven").write_bytes(np.array([7], np.int64).tobytes())
     with serving(model_repository, config("folding", mode, initial)) as served:
-        assert [served.ask(1, start=turn == 0, end=turn == 1) for turn in range(2)] == [[22], [67]]
-        assert served.ask(2, start=True, end=True) == [23]
+        assert [served.infer(1, start=turn == 0, end=turn == 1) for turn in range(2)] == [[22], [67]]
+        assert served.infer(2, start=True, end=True) == [23]
 
 
 @pytest.mark.parametrize("mode", FEW)
-def test_states_go_from_turn_to_turn_of_an_iterative_sequence(model_repository: Any, mode: tuple[str, str]) -> None:
+def test_iterations_of_an_iterative_sequence_pass_on_their_states(model_repository: Any, mode: tuple[str, str]) -> None:
     text = config("counting", mode).replace("sequence_batching {", "sequence_batching { iterative_sequence: true")
     with serving(model_repository, text) as served:
         calls = [served.start(count, 0) for count in (5, 1, 8, 3, 2, 7)]
@@ -204,55 +204,55 @@ def test_states_go_from_turn_to_turn_of_an_iterative_sequence(model_repository: 
 STATE = 'state { input_name: "S" output_name: "T" data_type: TYPE_INT32 dims: 1 }'
 
 
-def held(world: World) -> list[weakref.ref[Any]]:
-    """Run three sequences with a state each; return what tells whether those are still held."""
+def state_references(runner: SimulatedRunner) -> list[weakref.ref[Any]]:
+    """Run three sequences with a state each. Return weak references to the states."""
     for sequence in (1, 2, 3):
-        world.send(sequence, start=True)
-    batch = world.take()
+        runner.send(sequence, start=True)
+    batch = runner.take()
     batch.new_states["T"] = Tensor.from_numpy("T", np.array([[1], [2], [3]], np.int32))
-    world.complete()
+    runner.complete()
     found = []
     for sequence in (1, 2, 3):
-        world.send(sequence)
-        batch = world.take()
+        runner.send(sequence)
+        batch = runner.take()
         found.append(weakref.ref(batch.states[0].data))
-        world.complete()
+        runner.complete()
     return found
 
 
-def is_gone(world: World, states: list[weakref.ref[Any]]) -> bool:
-    for one in world.requests:
+def is_gone(runner: SimulatedRunner, states: list[weakref.ref[Any]]) -> bool:
+    for one in runner.requests:
         one.batch = None
-    world.ran.clear()
+    runner.ran.clear()
     gc.collect()
     return not any(state() is not None for state in states)
 
 
-def test_the_states_of_a_sequence_go_with_it() -> None:
-    """By its end, by idleness, by a START; the last execution of all three left nothing."""
-    world = World(text_of("oldest { max_candidate_sequences: 4 }", more=STATE))
-    states = held(world)
-    assert not is_gone(world, states)
-    world.send(1, end=True)
-    world.run()
-    world.send(2, start=True)
-    world.run()
-    assert is_gone(world, states[:2])
-    assert not is_gone(world, states[2:])
-    world.pass_time(2 * IDLE_NS)
-    assert is_gone(world, states)
+def test_the_states_of_an_ended_sequence_are_released() -> None:
+    """A sequence loses its state by its end, by idleness or by START."""
+    runner = SimulatedRunner(config_text("oldest { max_candidate_sequences: 4 }", more=STATE))
+    states = state_references(runner)
+    assert not is_gone(runner, states)
+    runner.send(1, end=True)
+    runner.run()
+    runner.send(2, start=True)
+    runner.run()
+    assert is_gone(runner, states[:2])
+    assert not is_gone(runner, states[2:])
+    runner.advance(2 * IDLE_NS)
+    assert is_gone(runner, states)
 
 
-def test_sequences_that_begin_share_a_batch_only_with_states_of_their_size() -> None:
+def test_new_sequences_share_a_batch_only_with_states_of_equal_size() -> None:
     varying = STATE.replace("dims: 1", "dims: -1")
-    world = World(text_of("oldest { max_candidate_sequences: 4 }", more=varying))
-    world.send(1, start=True)
-    batch = world.take()
+    runner = SimulatedRunner(config_text("oldest { max_candidate_sequences: 4 }", more=varying))
+    runner.send(1, start=True)
+    batch = runner.take()
     batch.new_states["T"] = Tensor.from_numpy("T", np.array([[1, 2]], np.int32))
-    world.complete()
+    runner.complete()
     for sequence, start in ((1, False), (2, True), (3, True)):
-        world.send(sequence, start)
-    assert [[each.sequence for each in world.take().requests] for _ in range(2)] == [
+        runner.send(sequence, start)
+    assert [[each.sequence for each in runner.take().requests] for _ in range(2)] == [
         [SequenceInfo(1)],
         [SequenceInfo(2, start=True), SequenceInfo(3, start=True)],
     ]

@@ -31,7 +31,7 @@ def model(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_without_a_word_it_is_zero_with_one_for_each_variable_dimension() -> None:
+def test_the_default_is_zeros_with_size_1_for_variable_dimensions() -> None:
     tensor = state(dims="2, -1, 3")
     assert (tensor.name, tensor.datatype, tensor.shape) == ("S", "FP32", (1, 2, 1, 3))
     assert not tensor.numpy().any()
@@ -41,11 +41,11 @@ def test_a_model_without_batches_has_no_row() -> None:
     assert state(batched=False).shape == (2,)
 
 
-def test_texts_begin_empty() -> None:
+def test_string_states_begin_empty() -> None:
     assert state(datatype="STRING", dims="2, -1").numpy().tolist() == [[[b""], [b""]]]
 
 
-def test_zero_data_has_the_shape_that_it_names() -> None:
+def test_zero_data_has_the_configured_shape() -> None:
     tensor = state(given("zero_data: true", dims="3"), dims="-1")
     assert tensor.numpy().tolist() == [[0, 0, 0]]
 
@@ -55,11 +55,11 @@ def test_a_file_has_the_values_row_by_row(model: Path) -> None:
     assert tensor.numpy().tolist() == [[1.5, 2.5, 3.5]]
 
 
-def test_what_a_file_has_too_much_is_left(model: Path) -> None:
+def test_surplus_bytes_of_a_file_are_ignored(model: Path) -> None:
     assert state(given('data_file: "numbers"'), folder=model, batched=False).numpy().tolist() == [1.5, 2.5]
 
 
-def test_a_file_of_texts_is_in_wire_form(model: Path) -> None:
+def test_a_file_of_strings_is_in_wire_format(model: Path) -> None:
     tensor = state(given('data_file: "texts"', "STRING"), "STRING", folder=model)
     assert tensor.numpy().tolist() == [[b"a", b"bc"]]
 
@@ -100,7 +100,7 @@ def test_a_file_of_texts_is_in_wire_form(model: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_start_a_sequence_is_refused(
+def test_invalid_initial_states_are_rejected(
     model: Path, data: str, datatype: str, dims: str, kind: type[TritonError], text: str
 ) -> None:
     with pytest.raises(kind, match=text):

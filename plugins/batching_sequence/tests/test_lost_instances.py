@@ -4,7 +4,7 @@ import pytest
 
 from tritonpy import InferResponse, Internal
 
-from .world import World, ids, text_of
+from .simulated_runner import SimulatedRunner, config_text, ids
 
 STATE = 'state { input_name: "S" output_name: "T" data_type: TYPE_INT32 dims: 1 }'
 START_MISSING = (
@@ -12,176 +12,174 @@ START_MISSING = (
 )
 
 
-def lose(world, instance=0):
-    """Let the process of an instance end, as a runner tells of it."""
-    world.scheduler.lost(instance)
-    for number, batch in list(world.open):
+def end_process(runner, instance=0):
+    """End the process of an instance, as a runner reports it."""
+    runner.scheduler.lost(instance)
+    for number, batch in list(runner.in_flight):
         if number == instance:
-            world.open.remove((number, batch))
+            runner.in_flight.remove((number, batch))
             for request in batch.requests:
                 request.respond(InferResponse.failed(request, Internal("the process ended")))
 
 
 @pytest.mark.parametrize("strategy", ["direct {}", "oldest { max_candidate_sequences: 4 }"])
-def test_a_sequence_ends_with_the_process_that_remembered_it(strategy):
-    world = World(text_of(strategy))
-    world.send(1, start=True)
-    world.run()
-    running = world.send(1)
-    world.take()
-    waiting = world.send(1)
-    lose(world)
-    assert world.error(running) == "the process ended"
-    assert world.error(waiting) == START_MISSING.format(1)
+def test_a_sequence_ends_with_the_process_that_held_its_state(strategy):
+    runner = SimulatedRunner(config_text(strategy))
+    runner.send(1, start=True)
+    runner.run()
+    running = runner.send(1)
+    runner.take()
+    waiting = runner.send(1)
+    end_process(runner)
+    assert runner.error(running) == "the process ended"
+    assert runner.error(waiting) == START_MISSING.format(1)
     with pytest.raises(Exception, match="must specify the START flag"):
-        world.send(1)
-    again = world.send(1, start=True)
-    world.run()
-    assert world.error(again) == ""
+        runner.send(1)
+    again = runner.send(1, start=True)
+    runner.run()
+    assert runner.error(again) == ""
 
 
-def test_an_idle_sequence_ends_too_and_its_seat_is_free():
-    world = World(text_of(batch=1))
-    world.send(1, start=True)
-    world.run()
-    behind = world.send(2, start=True)
-    assert world.run() is None
-    lose(world)
-    assert world.run() == ["2.1"]
-    assert world.error(behind) == ""
+def test_an_idle_sequence_ends_and_its_slot_is_free():
+    runner = SimulatedRunner(config_text(batch=1))
+    runner.send(1, start=True)
+    runner.run()
+    behind = runner.send(2, start=True)
+    assert runner.run() is None
+    end_process(runner)
+    assert runner.run() == ["2.1"]
+    assert runner.error(behind) == ""
 
 
-def test_what_has_not_begun_runs_in_the_next_process():
-    world = World(text_of())
-    request = world.send(1, start=True)
-    lose(world)
-    assert world.run() == ["1.1"]
-    assert world.error(request) == ""
+def test_a_sequence_that_has_not_begun_runs_in_the_next_process():
+    runner = SimulatedRunner(config_text())
+    request = runner.send(1, start=True)
+    end_process(runner)
+    assert runner.run() == ["1.1"]
+    assert runner.error(request) == ""
 
 
-def test_a_start_that_waits_begins_in_the_next_process():
-    world = World(text_of())
-    world.send(1, start=True)
-    world.run()
-    lost, anew, end = world.send(1), world.send(1, start=True), world.send(1, end=True)
-    lose(world)
-    assert world.error(lost) == START_MISSING.format(1)
-    assert [world.run(), world.run(), world.run()] == [["1.3"], ["1.4"], None]
-    assert (world.error(anew), world.error(end)) == ("", "")
-    assert not world.scheduler.pending()
+def test_a_waiting_start_begins_in_the_next_process():
+    runner = SimulatedRunner(config_text())
+    runner.send(1, start=True)
+    runner.run()
+    lost, restarted, end = runner.send(1), runner.send(1, start=True), runner.send(1, end=True)
+    end_process(runner)
+    assert runner.error(lost) == START_MISSING.format(1)
+    assert [runner.run(), runner.run(), runner.run()] == [["1.3"], ["1.4"], None]
+    assert (runner.error(restarted), runner.error(end)) == ("", "")
+    assert not runner.scheduler.pending()
 
 
 def test_other_instances_keep_their_sequences():
-    world = World(text_of(batch=1), instances=2)
-    world.send(1, start=True)
-    world.send(2, start=True)
-    world.run(0)
-    world.run(1)
-    lose(world, 0)
-    kept = world.send(2)
-    world.run(1)
-    assert world.error(kept) == ""
+    runner = SimulatedRunner(config_text(batch=1), instances=2)
+    runner.send(1, start=True)
+    runner.send(2, start=True)
+    runner.run(0)
+    runner.run(1)
+    end_process(runner, 0)
+    kept = runner.send(2)
+    runner.run(1)
+    assert runner.error(kept) == ""
     with pytest.raises(Exception, match=r"sequence 1 .* must specify the START flag"):
-        world.send(1)
+        runner.send(1)
 
 
 def test_states_that_the_server_keeps_outlive_the_process():
-    world = World(text_of(more=STATE))
-    world.send(1, start=True)
-    world.run()
-    world.send(1)
-    world.take()
-    lose(world)
-    world.send(1)
-    assert ids(world.take()) == ["1.3"]
+    runner = SimulatedRunner(config_text(more=STATE))
+    runner.send(1, start=True)
+    runner.run()
+    runner.send(1)
+    runner.take()
+    end_process(runner)
+    runner.send(1)
+    assert ids(runner.take()) == ["1.3"]
 
 
-def test_an_iteration_that_waits_is_refused():
-    world = World(text_of(more="iterative_sequence: true"))
-    request = world.send(0)
-    world.take()
-    world.open.clear()
+def test_a_waiting_iteration_is_rejected():
+    runner = SimulatedRunner(config_text(more="iterative_sequence: true"))
+    request = runner.send(0)
+    runner.take()
+    runner.in_flight.clear()
     request.batch = None
-    world.scheduler.released(request, reschedule=True)
-    lose(world)
-    assert (
-        world.error(request) == "The instance that ran the request has ended, and with it what it knew of the request"
-    )
-    assert world.run() is None
+    runner.scheduler.released(request, reschedule=True)
+    end_process(runner)
+    assert runner.error(request) == "The instance that ran the request has ended, and its state of the request is lost"
+    assert runner.run() is None
 
 
-def test_an_instance_that_nobody_knows_is_no_loss():
-    world = World(text_of())
-    world.scheduler.lost(7)
-    world.send(1, start=True)
-    assert world.run() == ["1.1"]
+def test_losing_an_unknown_instance_has_no_effect():
+    runner = SimulatedRunner(config_text())
+    runner.scheduler.lost(7)
+    runner.send(1, start=True)
+    assert runner.run() == ["1.1"]
 
 
 @pytest.mark.parametrize("strategy", ["direct {}", "oldest { max_candidate_sequences: 1 }"])
 def test_while_an_instance_is_down_sequences_begin_at_the_others(strategy):
-    world = World(text_of(strategy, batch=1), instances=2)
-    waiting = world.send(1, start=True)
-    lose(world, 0)
-    assert world.run(1) == ["1.1"]
-    world.send(1, end=True)
-    world.run(1)
+    runner = SimulatedRunner(config_text(strategy, batch=1), instances=2)
+    waiting = runner.send(1, start=True)
+    end_process(runner, 0)
+    assert runner.run(1) == ["1.1"]
+    runner.send(1, end=True)
+    runner.run(1)
     for number in (2, 3):
-        world.send(number, start=True, end=True)
-        assert world.run(1) == [f"{number}.1"]
-    assert world.error(waiting) == ""
-    world.scheduler.restored(0)
-    world.send(4, start=True)
-    assert world.run(0) == ["4.1"]
+        runner.send(number, start=True, end=True)
+        assert runner.run(1) == [f"{number}.1"]
+    assert runner.error(waiting) == ""
+    runner.scheduler.restored(0)
+    runner.send(4, start=True)
+    assert runner.run(0) == ["4.1"]
 
 
-def test_a_sequence_that_had_to_sit_at_an_instance_that_is_down_moves_to_the_first_free_seat():
-    world = World(text_of(batch=1), instances=2)
-    lose(world, 0)
-    world.send(1, start=True)
-    first, second = world.send(2, start=True), world.send(3, start=True)
-    assert world.run(1) == ["1.1"]
-    world.send(1, end=True)
-    assert [world.run(1), world.run(1)] == [["1.2"], ["2.1"]]
-    world.scheduler.restored(0)
-    assert world.run(0) == ["3.1"]
-    assert (world.error(first), world.error(second)) == ("", "")
+def test_a_sequence_at_a_down_instance_moves_to_the_first_free_slot():
+    runner = SimulatedRunner(config_text(batch=1), instances=2)
+    end_process(runner, 0)
+    runner.send(1, start=True)
+    first, second = runner.send(2, start=True), runner.send(3, start=True)
+    assert runner.run(1) == ["1.1"]
+    runner.send(1, end=True)
+    assert [runner.run(1), runner.run(1)] == [["1.2"], ["2.1"]]
+    runner.scheduler.restored(0)
+    assert runner.run(0) == ["3.1"]
+    assert (runner.error(first), runner.error(second)) == ("", "")
 
 
-def test_where_every_instance_is_down_sequences_keep_a_seat_so_that_they_can_be_refused():
-    world = World(text_of(batch=1), instances=2)
-    lose(world, 0)
-    lose(world, 1)
-    world.send(1, start=True)
-    world.send(2, start=True)
-    assert [world.ready(0), world.ready(1)] == [True, True]
+def test_sequences_keep_a_slot_if_every_instance_is_down():
+    runner = SimulatedRunner(config_text(batch=1), instances=2)
+    end_process(runner, 0)
+    end_process(runner, 1)
+    runner.send(1, start=True)
+    runner.send(2, start=True)
+    assert [runner.ready(0), runner.ready(1)] == [True, True]
 
 
-def test_a_sequence_that_was_not_executed_begins_anew_and_elsewhere():
-    world = World(text_of("oldest { max_candidate_sequences: 1 }", batch=1), instances=2)
-    request = world.send(1, start=True)
-    world.take(0)
-    world.open.clear()
-    assert world.scheduler.take_back([request]) == []
-    world.scheduler.lost(0)
-    assert world.run(1) == ["1.1"]
-    assert world.error(request) == ""
+def test_a_requeued_first_request_runs_at_another_instance():
+    runner = SimulatedRunner(config_text("oldest { max_candidate_sequences: 1 }", batch=1), instances=2)
+    request = runner.send(1, start=True)
+    runner.take(0)
+    runner.in_flight.clear()
+    assert runner.scheduler.requeue([request]) == []
+    runner.scheduler.lost(0)
+    assert runner.run(1) == ["1.1"]
+    assert runner.error(request) == ""
 
 
-def test_a_later_request_that_was_not_executed_ends_with_its_sequence():
-    world = World(text_of())
-    world.send(1, start=True)
-    world.run()
-    request = world.send(1)
-    world.take()
-    world.open.clear()
-    assert world.scheduler.take_back([request]) == []
-    world.scheduler.lost(0)
-    assert world.error(request) == START_MISSING.format(1)
+def test_a_requeued_later_request_ends_with_its_sequence():
+    runner = SimulatedRunner(config_text())
+    runner.send(1, start=True)
+    runner.run()
+    request = runner.send(1)
+    runner.take()
+    runner.in_flight.clear()
+    assert runner.scheduler.requeue([request]) == []
+    runner.scheduler.lost(0)
+    assert runner.error(request) == START_MISSING.format(1)
 
 
 @pytest.mark.parametrize("more", [STATE, "iterative_sequence: true"])
-def test_what_ran_with_a_state_of_the_server_is_not_run_again(more):
-    world = World(text_of(more=more))
-    request = world.send(1, start=True)
-    world.take()
-    assert list(world.scheduler.take_back([request])) == [request]
+def test_a_request_that_ran_with_implicit_state_is_not_requeued(more):
+    runner = SimulatedRunner(config_text(more=more))
+    request = runner.send(1, start=True)
+    runner.take()
+    assert list(runner.scheduler.requeue([request])) == [request]

@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_schedulers() -> Mapping[str, str]:
-    """Serves every model whose configuration says `sequence_batching`."""
+    """Register the scheduler of models with `sequence_batching`."""
     return {"sequence": "tritonpy_batching_sequence.scheduler:SequenceScheduler"}

@@ -1,4 +1,4 @@
-"""The control inputs of a sequence model: what each request says of its sequence, as tensors."""
+"""Control input tensors of sequence models."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _Make = Callable[[Slots], Tensor]
 
 
 class Controls:
-    """Makes the control tensors of a batch; false for a model that has none.
+    """Creates the control tensors of a batch. False if the model has no control inputs.
 
-    A slot without data is told that it neither starts, nor ends, nor is ready, and has the id 0 (the empty text).
+    A slot without data has the false value for START, END and READY. Its correlation id is 0 or the
+    empty string.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -40,11 +41,14 @@ class Controls:
         ]
 
     def __bool__(self) -> bool:
-        """Say whether there is any control."""
+        """Return whether the model has control inputs."""
         return bool(self._makers)
 
     def tensors(self, slots: Slots) -> list[Tensor]:
-        """Return each control with one row per slot: of shape [slots, 1], or [1] where the model does not batch."""
+        """Return each control tensor with one row per slot.
+
+        The shape is [slots, 1], or [1] if the model does not batch.
+        """
         return [make(slots) for make in self._makers]
 
 
@@ -52,16 +56,16 @@ def _maker(name: str, control: _Control, batched: bool) -> _Make:
     if control.kind == _Control.CONTROL_SEQUENCE_CORRID:
         datatype = DATATYPE_OF_NUMBER[control.data_type].name
         if datatype == "BYTES":
-            return partial(_texts, name, batched)
-        return partial(_numbers, name, datatype, DTYPES[datatype], batched)
-    says = {
-        _Control.CONTROL_SEQUENCE_START: _starts,
-        _Control.CONTROL_SEQUENCE_END: _ends,
+            return partial(_string_ids, name, batched)
+        return partial(_numeric_ids, name, datatype, DTYPES[datatype], batched)
+    predicate = {
+        _Control.CONTROL_SEQUENCE_START: _has_start,
+        _Control.CONTROL_SEQUENCE_END: _has_end,
         _Control.CONTROL_SEQUENCE_READY: _is_ready,
     }[control.kind]
     field, datatype, dtype = next(kind for kind in _KINDS if getattr(control, kind[0]))
     values = list(getattr(control, field))
-    return partial(_flags, name, datatype, dtype, values, batched, says)
+    return partial(_flags, name, datatype, dtype, values, batched, predicate)
 
 
 def _flags(
@@ -70,39 +74,39 @@ def _flags(
     dtype: Any,
     values: Sequence[Any],
     batched: bool,
-    says: Callable[[InferRequest], bool],
+    predicate: Callable[[InferRequest], bool],
     slots: Slots,
 ) -> Tensor:
-    data = np.array([values[slot is not None and says(slot)] for slot in slots], dtype)
-    return _shaped(name, datatype, data, batched)
+    data = np.array([values[slot is not None and predicate(slot)] for slot in slots], dtype)
+    return _control_tensor(name, datatype, data, batched)
 
 
-def _numbers(name: str, datatype: str, dtype: Any, batched: bool, slots: Slots) -> Tensor:
-    ids = [_id(slot) for slot in slots]
-    # What does not fit is cut to the low bits, as a copy of the bytes would be.
+def _numeric_ids(name: str, datatype: str, dtype: Any, batched: bool, slots: Slots) -> Tensor:
+    ids = [_correlation_id(slot) for slot in slots]
+    # Larger ids are truncated to their low bits, as in Triton.
     data = np.array([id if isinstance(id, int) else 0 for id in ids], np.uint64).astype(dtype, copy=False)  # noqa: A001
-    return _shaped(name, datatype, data, batched)
+    return _control_tensor(name, datatype, data, batched)
 
 
-def _texts(name: str, batched: bool, slots: Slots) -> Tensor:
-    data = encode_strings([str(_id(slot) or "").encode() for slot in slots])
+def _string_ids(name: str, batched: bool, slots: Slots) -> Tensor:
+    data = encode_strings([str(_correlation_id(slot) or "").encode() for slot in slots])
     return Tensor(name, "BYTES", (len(slots), 1) if batched else (1,), data)
 
 
-def _shaped(name: str, datatype: str, data: npt.NDArray[Any], batched: bool) -> Tensor:
+def _control_tensor(name: str, datatype: str, data: npt.NDArray[Any], batched: bool) -> Tensor:
     shape = (data.size, 1) if batched else (1,)
     return Tensor(name, datatype, shape, data.reshape(shape))
 
 
-def _id(request: InferRequest | None) -> int | str:
+def _correlation_id(request: InferRequest | None) -> int | str:
     return 0 if request is None or request.sequence is None else request.sequence.id
 
 
-def _starts(request: InferRequest) -> bool:
+def _has_start(request: InferRequest) -> bool:
     return request.sequence is not None and request.sequence.start
 
 
-def _ends(request: InferRequest) -> bool:
+def _has_end(request: InferRequest) -> bool:
     return request.sequence is not None and request.sequence.end
 
 

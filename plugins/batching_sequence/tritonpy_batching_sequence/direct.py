@@ -1,4 +1,4 @@
-"""The direct strategy: a seat is a row of the batch."""
+"""The direct strategy: each sequence slot is a row of the batch."""
 
 from __future__ import annotations
 
@@ -6,40 +6,41 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tritonpy_batching_sequence.lane import Decision, Lane
 from tritonpy_batching_sequence.live_sequence import LiveSequence
-from tritonpy_batching_sequence.strategy import KeyOf, Strategy, alike
+from tritonpy_batching_sequence.slot_group import Decision, SlotGroup
+from tritonpy_batching_sequence.strategy import KeyOf, Strategy, compatible
 
 
 class Direct(Strategy):
-    """Every ready sequence that is like the one of the lowest seat.
+    """Runs every ready sequence that is compatible with the one in the lowest slot.
 
-    Where both a delay and a share of seats are asked for, they wait for one of the two: until that share is ready, or the oldest request is that old.
+    If both a delay and a slot utilization are configured, a batch waits for the earlier of two
+    events: enough slots are ready, or the oldest request has waited for the delay.
     """
 
-    def __init__(self, seats: int, delay_ns: int, utilization: float, key_of: KeyOf | None) -> None:
+    def __init__(self, slots: int, delay_ns: int, utilization: float, key_of: KeyOf | None) -> None:
         self._delay_ns = delay_ns if utilization else 0
-        # The share is a number of 32 bits, and so is what it is compared to: 3 of 5 seats are 0.6.
+        # Compare as float32, as Triton does: 3 of 5 slots are exactly 0.6.
         share = np.float32(utilization)
-        self._enough = next(count for count in range(seats + 1) if np.float32(count) / np.float32(seats) >= share)
+        self._enough = next(count for count in range(slots + 1) if np.float32(count) / np.float32(slots) >= share)
         self._key_of = key_of
 
-    def choose(self, lane: Lane, now_ns: int) -> Decision:
-        """Return the sequences in the order of their seats, or when the oldest request has waited long enough."""
-        ready = sorted(lane.ready, key=_seat)
+    def choose(self, group: SlotGroup, now_ns: int) -> Decision:
+        """Return the sequences in slot order, or the time (ns) when the delay ends."""
+        ready = sorted(group.ready, key=_assign_slot)
         if self._delay_ns and len(ready) < self._enough:
             due_ns = min([sequence.waiting[0].queued_ns for sequence in ready]) + self._delay_ns
             if now_ns < due_ns:
                 return due_ns
-        return alike(ready, self._key_of)
+        return compatible(ready, self._key_of)
 
-    def rows(self, lane: Lane, chosen: Sequence[LiveSequence]) -> Sequence[LiveSequence | None]:
-        """Return a row for each seat up to the highest one that is ready."""
-        rows: list[LiveSequence | None] = [None] * (max(map(_seat, lane.ready)) + 1)
+    def rows(self, group: SlotGroup, chosen: Sequence[LiveSequence]) -> Sequence[LiveSequence | None]:
+        """Return one row per slot, up to the highest ready slot."""
+        rows: list[LiveSequence | None] = [None] * (max(map(_assign_slot, group.ready)) + 1)
         for sequence in chosen:
-            rows[sequence.seat] = sequence
+            rows[sequence.slot] = sequence
         return rows
 
 
-def _seat(sequence: LiveSequence) -> int:
-    return sequence.seat
+def _assign_slot(sequence: LiveSequence) -> int:
+    return sequence.slot

@@ -1,4 +1,4 @@
-"""What a state of a sequence is before the first request."""
+"""Initial values of implicit states."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelSequenceBatching
 
 FOLDER = "initial_state"
-LENGTH_BYTES = 4  # of an empty string in wire form
+LENGTH_BYTES = 4  # of an empty string in wire format
 
 
 def initial_state(state: ModelSequenceBatching.State, batched: bool, directory: Path) -> Tensor:
-    """Return the tensor that a sequence starts with: one row where the model is `batched`.
+    """Return the tensor with which a sequence starts. It has one row if the model is `batched`.
 
-    Without `initial_state` that is zeros (empty strings for BYTES), with 1 for each variable dimension. `directory` is the
-    model's folder. Raises InvalidArgument, Internal for a file that cannot be read.
+    The default is zeros (empty strings for BYTES), with size 1 for variable dimensions. `directory`
+    is the model's folder.
+
+    Raises `InvalidArgument` for an invalid setting and `Internal` if a file cannot be read.
     """
     name, datatype = state.input_name, DATATYPE_OF_NUMBER[state.data_type].name
     if not state.initial_state:
@@ -48,7 +50,7 @@ def initial_state(state: ModelSequenceBatching.State, batched: bool, directory: 
 
 
 def zeros(name: str, datatype: str, shape: tuple[int, ...]) -> Tensor:
-    """Return a tensor of zeros, of empty strings for BYTES."""
+    """Return a tensor of zeros, or of empty strings for BYTES."""
     if datatype == "BYTES":
         return Tensor(name, datatype, shape, np.zeros(LENGTH_BYTES * prod(shape), np.uint8))
     return Tensor(name, datatype, shape, np.zeros(shape, DTYPES[datatype]))

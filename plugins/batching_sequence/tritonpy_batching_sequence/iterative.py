@@ -1,4 +1,4 @@
-"""Iterative sequences: one request that a model runs again and again until it is answered."""
+"""Iterative sequences: one request that a model executes repeatedly until its final response."""
 
 from __future__ import annotations
 
@@ -9,22 +9,29 @@ from tritonpy import InferRequest, SequenceInfo
 
 
 class Iterations:
-    """Makes each request a sequence of its own: the first execution sees START, further ones no flag, and the final answer ends it."""
+    """Makes each request a separate sequence.
+
+    The first execution has the START flag, later ones have no flag. The final response ends the
+    sequence.
+    """
 
     def __init__(self) -> None:
-        self._numbers = count(1)
+        self._numeric_ids = count(1)
 
     def begin(self, request: InferRequest, live: Container[int | str]) -> None:
-        """Give `request` an id that no sequence of `live` has. A client's own id is kept, and needs its START flag."""
+        """Give `request` an id that no sequence in `live` has.
+
+        An id from the client is kept, and then the client must set the START flag.
+        """
         given = request.sequence
         if given is not None and given.id:
             request.sequence = SequenceInfo(given.id, given.start)
             return
-        number = next(number for number in self._numbers if number not in live)
+        number = next(number for number in self._numeric_ids if number not in live)
         request.sequence = SequenceInfo(number, start=True)
 
     @staticmethod
-    def again(request: InferRequest) -> None:
+    def next_iteration(request: InferRequest) -> None:
         """Make `request` the next iteration of its sequence."""
         assert request.sequence is not None, "a request in an iterative sequence has an id: this is a bug"  # noqa: S101
         request.sequence = SequenceInfo(request.sequence.id)

@@ -1,4 +1,4 @@
-"""One sequence that the scheduler knows, from its first request until nothing of it is left."""
+"""State of one live sequence."""
 
 from __future__ import annotations
 
@@ -8,36 +8,41 @@ from typing import TYPE_CHECKING
 from tritonpy import UNBOUNDED, InferRequest
 
 if TYPE_CHECKING:
-    from tritonpy_batching_sequence.lane import Lane
+    from tritonpy_batching_sequence.slot_group import SlotGroup
     from tritonpy_batching_sequence.state import SequenceState
 
 NEVER = UNBOUNDED
 
 
 class LiveSequence:
-    """Requests with one id. A START in the middle restarts it where it is: same object, same seat.
+    """A sequence: the requests with one correlation id.
 
-    `waiting` are its requests in order, `running` those that an instance has. It sits in `seat` of `lane`; without a lane
-    it waits in the backlog, until `deadline_ns` at most. `begun`: an instance had a request of it, so that it can go to no other.
-    `ended`: no further request may join; its id may be that of another sequence by now.
-    `state` is what the model's implicit states keep between two requests, None before the first one runs.
+    A START flag on a later request restarts the sequence in the same object and slot.
+
+    `waiting` holds its queued requests in order, `running` those that an instance executes. The
+    sequence occupies `slot` of `group`. Without a group it waits in the backlog, until
+    `deadline_ns` at most. `begun` means that an instance has received a request, so the sequence
+    cannot move. `ended` means that no further request may join; another sequence may then use the
+    id. `state` holds the model's implicit states between requests, None before the first request
+    runs.
     """
 
-    __slots__ = ("begun", "deadline_ns", "ended", "id", "lane", "ready_ns", "running", "seat", "state", "waiting")
+    __slots__ = ("begun", "deadline_ns", "ended", "group", "id", "ready_ns", "running", "slot", "state", "waiting")
 
-    def __init__(self, id: int | str) -> None:  # noqa: A002  it is what the protocol calls it
+    def __init__(self, id: int | str) -> None:  # noqa: A002  the protocol's term
         self.id = id
         self.waiting: deque[InferRequest] = deque()
         self.running: set[InferRequest] = set()
-        self.lane: Lane | None = None
-        self.seat = -1
+        self.group: SlotGroup | None = None
+        self.slot = -1
         self.begun = False
         self.ended = False
         self.deadline_ns = NEVER
-        self.ready_ns = 0  # when its next request could run first; 0 until somebody looks at the clock
+        # Time when the next request became ready, 0 until `SequenceTable.stamp` sets it.
+        self.ready_ns = 0
         self.state: SequenceState | None = None
 
     @property
-    def open(self) -> bool:
-        """Say whether some request of it has no final answer."""
+    def has_requests(self) -> bool:
+        """Return whether a request is waiting or running."""
         return bool(self.waiting or self.running)

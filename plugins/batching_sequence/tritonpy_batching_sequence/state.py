@@ -1,4 +1,4 @@
-"""Implicit state: tensors that the server keeps for a sequence from one of its requests to the next."""
+"""Implicit state: tensors that the server keeps for a sequence between requests."""
 
 from __future__ import annotations
 
@@ -17,18 +17,22 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 SequenceState = list[Tensor]
-"""What one sequence has, a tensor of one row for each state of the configuration, in its order."""
+"""The states of one sequence in the order of the configuration: tensors of one row."""
 
 
 class ImplicitStates:
-    """The states that a model's configuration names; false where there are none.
+    """The implicit states of a model's configuration. False if it has none.
 
-    Under the model's lock. A state is never written to but by a backend that was given it as the one buffer of its sequence
-    (`use_same_buffer_for_input_output`), and what a sequence keeps is its own: no view on the memory of a batch.
+    The model's lock protects it. Only a backend that received a state as its in-place buffer
+    (`use_same_buffer_for_input_output`) writes to it. A stored state is a copy, never a view of a
+    batch's memory.
     """
 
     def __init__(self, config: ModelConfig, directory: Path) -> None:
-        """Read the initial states; raises InvalidArgument, Internal for a file of `directory` that cannot be read."""
+        """Read the initial states.
+
+        Raises `InvalidArgument`, or `Internal` if a file in `directory` cannot be read.
+        """
         states = config.sequence_batching.state
         self._batched = config.max_batch_size > 0
         self._initial = [_read_only(initial_state(state, self._batched, directory)) for state in states]
@@ -37,24 +41,30 @@ class ImplicitStates:
         self.outputs = tuple(state.output_name for state in states)
 
     def __bool__(self) -> bool:
-        """Say whether there is any state to keep."""
+        """Return whether the model has implicit states."""
         return bool(self.outputs)
 
     def start(self) -> SequenceState:
-        """Return the states of a sequence that begins."""
+        """Return the states of a new sequence."""
         return [
             _copy(tensor, tensor.data) if in_place else tensor
             for tensor, in_place in zip(self._initial, self._in_place, strict=True)
         ]
 
     def shapes(self, state: SequenceState | None) -> tuple[tuple[int, ...], ...]:
-        """Return what must be equal for two sequences to share a batch; None is a sequence that begins with its next request."""
+        """Return the shapes that must be equal for two sequences to share a batch.
+
+        None means a sequence that begins with its next request.
+        """
         return tuple([tensor.shape for tensor in state or self._initial]) if self._varies else ()
 
     def rows(self, states: Sequence[SequenceState | None]) -> list[Tensor]:
-        """Return `Batch.states` for slots or requests with `states`, None where a slot has no data: zeros are in that row.
+        """Return `Batch.states` for slots with `states`.
 
-        At least one is not None, and the `shapes` of those are equal. One row is passed on as it is, without a copy.
+        None is a slot without data, which gets zeros.
+
+        At least one state is not None, and their `shapes` are equal. A single row is returned
+        without a copy.
         """
         if len(states) == 1 and states[0] is not None:
             return list(states[0])
@@ -62,20 +72,23 @@ class ImplicitStates:
         joined = []
         for index, tensor in enumerate(like):
             empty = zeros(tensor.name, tensor.datatype, tensor.shape)
-            rows = _joined([empty if state is None else state[index] for state in states])
+            rows = _concatenated([empty if state is None else state[index] for state in states])
             joined.append(rows if self._in_place[index] else _read_only(rows))
         return joined
 
-    def take_back(self, state: SequenceState, batch: Batch, row: int) -> None:
-        """Keep in `state` what the execution made of it in its `row`; what the backend left out stays as it was."""
+    def update(self, state: SequenceState, batch: Batch, row: int) -> None:
+        """Store in `state` the new states from `row` of an executed batch.
+
+        States that the backend did not return stay unchanged.
+        """
         for index, output in enumerate(self.outputs):
             new = batch.new_states.get(output)
             if new is not None:
-                state[index] = self._kept(state[index], new, row, self._in_place[index])
+                state[index] = self._updated(state[index], new, row, self._in_place[index])
 
-    def _kept(self, old: Tensor, new: Tensor, row: int, in_place: bool) -> Tensor:
+    def _updated(self, old: Tensor, new: Tensor, row: int, in_place: bool) -> Tensor:
         if new.datatype == "BYTES":
-            return self._kept_strings(old.name, new, row)
+            return self._updated_strings(old.name, new, row)
         whole = new.numpy()
         data = whole[row : row + 1] if self._batched else whole
         if not in_place:
@@ -86,7 +99,7 @@ class ImplicitStates:
             np.copyto(old.data, data)
         return old
 
-    def _kept_strings(self, name: str, new: Tensor, row: int) -> Tensor:
+    def _updated_strings(self, name: str, new: Tensor, row: int) -> Tensor:
         if not self._batched:
             return _read_only(Tensor(name, "BYTES", new.shape, new.data.copy()))
         offsets = new.offsets()
@@ -105,7 +118,7 @@ def _read_only(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _joined(tensors: Sequence[Tensor]) -> Tensor:
+def _concatenated(tensors: Sequence[Tensor]) -> Tensor:
     like = tensors[0]
     data = np.concatenate([tensor.data for tensor in tensors])
     return Tensor(like.name, like.datatype, (len(tensors), *like.shape[1:]), data)

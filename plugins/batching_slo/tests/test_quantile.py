@@ -15,7 +15,7 @@ def test_it_finds_the_quantile(share):
     assert quantile.value == pytest.approx(share, abs=0.06)
 
 
-def test_it_never_passes_what_it_saw():
+def test_the_value_stays_within_the_samples():
     quantile = Quantile(0.5, 10.0, 0.0)
     quantile.learn(1.0)
     assert quantile.value == 1.0

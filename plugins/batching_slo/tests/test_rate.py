@@ -12,7 +12,7 @@ def test_one_batch_has_no_rate():
     assert rate.value == 0
 
 
-def test_it_follows_what_comes():
+def test_the_rate_follows_the_arrivals():
     rate = Rate()
     for step in range(200):
         rate.learn(4, 1000 * (step + 1))
@@ -22,7 +22,7 @@ def test_it_follows_what_comes():
     assert rate.value == pytest.approx(0.008, rel=0.01)
 
 
-def test_two_batches_at_one_moment_are_no_division_by_zero():
+def test_two_batches_at_the_same_time_do_not_divide_by_zero():
     rate = Rate()
     rate.learn(1, 5)
     rate.learn(1, 5)

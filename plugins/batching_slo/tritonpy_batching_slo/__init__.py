@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_batch_policies() -> Mapping[str, str]:
-    """Cuts batches by the target in a model's parameter `slo_ms`, for models whose parameter `batch_policy` is "slo"."""
+    """Register the policy "slo", which keeps the latency target in the parameter `slo_ms`."""
     return {"slo": "tritonpy_batching_slo.policy:SloPolicy"}

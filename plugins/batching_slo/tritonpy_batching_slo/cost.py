@@ -1,80 +1,81 @@
-"""What a batch costs, learnt from those that ran: a + b * rows, and how far above that the slow ones are."""
+"""Batch cost model: `a + b * rows`, fitted to executed batches, and its 99th percentile."""
 
 from __future__ import annotations
 
 from tritonpy_batching_slo.quantile import Quantile
 
-_MEMORY = 0.98  # of a batch's weight when the next one comes: the last fifty count
-_ASSUMED = 1.0  # batches that say that half of a cost is fixed: what counts while all have one size
-_BELIEVED = 4.0  # typical errors: a batch further off is taken for one that is so far off
-_JUMP = 4  # batches in a row that are far off to the same side: the costs are other ones
-_LEAST_ERROR, _MOST_TAIL = 0.01, 3.0
-ANY_ROWS = 1 << 31
+_MEMORY = 0.98  # weight decay per batch: about the last fifty batches count
+# Weight of the prior that half of a cost is fixed. It decides while all batches have one size.
+_PRIOR_WEIGHT = 1.0
+_OUTLIER_ERRORS = 4.0  # limit of an error, in typical errors
+_OUTLIERS_BEFORE_JUMP = 4  # consecutive outliers in one direction that reset the model
+_MIN_ERROR, _MAX_TAIL = 0.01, 3.0
+UNLIMITED_ROWS = 1 << 31
 
 
 class CostModel:
-    """A straight line through (rows, ns) that forgets slowly, and quickly where the costs jump. Neither of its parts is negative.
+    """A line through (rows, ns) with non-negative parameters and exponential decay.
 
-    Until something was learnt every cost is 0.
+    Consecutive outliers in one direction rescale it quickly. Every cost is 0 until the first batch.
     """
 
     def __init__(self) -> None:
         self.fixed_ns = 0.0
         self.row_ns = 0.0
         self._tail = Quantile(0.99, 0.02, 1.0)
-        self._error = 0.25  # typical, relative
-        self._off = 0  # batches in a row that are far off, negative where they were too quick
+        self._error = 0.25  # typical relative error
+        self._outliers = 0  # consecutive outliers, negative if they were too fast
         self._weight = self._rows = self._squares = self._costs = self._products = 0.0
 
     @property
     def tail(self) -> float:
-        """How many times the cost of a batch of that size a slow one costs."""
+        """99th percentile of a batch's cost, relative to the mean."""
         return self._tail.value
 
     def cost(self, rows: int) -> float:
-        """Return what a batch of that size costs on average, in ns."""
+        """Return the mean cost of a batch of `rows`, in ns."""
         return self.fixed_ns + self.row_ns * rows
 
-    def slow(self, rows: int) -> float:
-        """Return what of a hundred such batches all but one cost at most, in ns."""
+    def tail_cost(self, rows: int) -> float:
+        """Return the 99th percentile of the cost of a batch of `rows`, in ns."""
         return self.tail * self.cost(rows)
 
-    def rows_costing(self, cost_ns: float) -> int:
-        """Return how many rows a batch may have to cost at most `cost_ns`, not less than 1."""
+    def max_rows(self, cost_ns: float) -> int:
+        """Return the largest number of rows that costs at most `cost_ns`, at least 1."""
         left = cost_ns - self.fixed_ns
         if left <= 0:
             return 1
-        return max(1, int(left / self.row_ns)) if left < ANY_ROWS * self.row_ns else ANY_ROWS
+        return max(1, int(left / self.row_ns)) if left < UNLIMITED_ROWS * self.row_ns else UNLIMITED_ROWS
 
     def learn(self, rows: int, cost_ns: float) -> None:
-        """Take note that a batch of `rows` took `cost_ns`."""
+        """Record that a batch of `rows` took `cost_ns`."""
         expected = self.cost(rows)
         if expected > 0:
-            cost_ns = expected * (1 + self._believed(cost_ns / expected - 1))
+            cost_ns = expected * (1 + self._clip_error(cost_ns / expected - 1))
         self._add(rows, max(cost_ns, 1.0))
         self._fit()
 
-    def _believed(self, error: float) -> float:
-        """Return the relative error of the line that is to be learnt from."""
-        self._tail.learn(min(max(1 + error, 1.0), _MOST_TAIL))
-        limit = _BELIEVED * self._error
+    def _clip_error(self, error: float) -> float:
+        """Return the relative error to learn from, after clipping."""
+        self._tail.learn(min(max(1 + error, 1.0), _MAX_TAIL))
+        limit = _OUTLIER_ERRORS * self._error
         self._error += 0.1 * (min(abs(error), limit) - self._error)
-        self._error = max(self._error, _LEAST_ERROR)
+        self._error = max(self._error, _MIN_ERROR)
         side = 0 if abs(error) <= limit else 1 if error > 0 else -1
-        self._off = self._off + side if side * self._off > 0 else side
-        if abs(self._off) >= _JUMP:
-            self._jump(1 + error)
+        self._outliers = self._outliers + side if side * self._outliers > 0 else side
+        if abs(self._outliers) >= _OUTLIERS_BEFORE_JUMP:
+            self._rescale(1 + error)
             return error
         return min(max(error, -limit), limit)
 
-    def _jump(self, factor: float) -> None:
-        """Hold the line for one that is as much higher as the last batch, and nearly forget what it was learnt from."""
-        self._off = 0
+    def _rescale(self, factor: float) -> None:
+        """Scale the line by `factor` and discard most of the history."""
+        self._outliers = 0
         self._costs *= factor
         self._products *= factor
-        self._fade(1 - _MEMORY)
+        self._decay(1 - _MEMORY)
 
-    def _fade(self, share: float) -> None:
+    def _decay(self, share: float) -> None:
         self._weight *= share
         self._rows *= share
         self._squares *= share
@@ -82,7 +83,7 @@ class CostModel:
         self._products *= share
 
     def _add(self, rows: int, cost_ns: float) -> None:
-        self._fade(_MEMORY)
+        self._decay(_MEMORY)
         self._weight += 1
         self._rows += rows
         self._squares += rows * rows
@@ -91,9 +92,9 @@ class CostModel:
 
     def _fit(self) -> None:
         rows, cost_ns = self._rows / self._weight, self._costs / self._weight
-        spread = self._squares / self._weight - rows * rows
-        together = self._products / self._weight - rows * cost_ns
-        assumed = _ASSUMED * rows * rows / self._weight
-        slope = (together + assumed * cost_ns / (2 * rows)) / (spread + assumed)
+        variance = self._squares / self._weight - rows * rows
+        covariance = self._products / self._weight - rows * cost_ns
+        prior = _PRIOR_WEIGHT * rows * rows / self._weight
+        slope = (covariance + prior * cost_ns / (2 * rows)) / (variance + prior)
         self.row_ns = min(max(slope, 0.0), cost_ns / rows)
-        self.fixed_ns = max(cost_ns - self.row_ns * rows, 0.0)  # the difference of two equal floats may be less
+        self.fixed_ns = max(cost_ns - self.row_ns * rows, 0.0)  # rounding may make it negative

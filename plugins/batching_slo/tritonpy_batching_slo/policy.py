@@ -8,80 +8,84 @@ from typing import TYPE_CHECKING
 
 from tritonpy import BatchPolicy, InvalidArgument, Pending, Run, Wait
 from tritonpy_batching_slo.cost import CostModel
-from tritonpy_batching_slo.gathering import Gathering, longest_wait
 from tritonpy_batching_slo.quantile import Quantile
 from tritonpy_batching_slo.rate import Rate
 from tritonpy_batching_slo.trials import Trials
+from tritonpy_batching_slo.wait_tuner import WaitTuner, longest_wait
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 TARGET = "slo_ms"
-_SPENT = 0.95  # of the target, at most: answers have a way to go
-_ENOUGH = 0.97  # of the highest throughput, for a queue that is too long for the target
-_HEADROOM = 1.1  # of the throughput over what comes: the least that a size must allow for
+_TARGET_SHARE = 0.95  # share of the target, because sending responses takes time
+# Share of the highest throughput, for a queue that is too long for the target.
+_THROUGHPUT_SHARE = 0.97
+_HEADROOM = 1.1  # minimum throughput of a batch size relative to the arrival rate
 
 
 class SloPolicy(BatchPolicy):
-    """Keeps the time from a request's arrival to its answer within `slo_ms` with the highest throughput that allows for.
+    """Keeps the latency of requests within `slo_ms` at the highest possible throughput.
 
-    A batch is as large as the target allows when the instances are busy all the time, where a request waits for the end of one batch and
-    runs in the next; but never so small that requests would come faster than they run. What cannot be in time any more is run in batches
-    that get through the queue quickly, nothing is dropped. An instance waits for further requests only as long as that pays (`Gathering`
-    by what batches cost, `Trials` by the rates that were seen) and everything that waits can still be in time.
+    A batch is as large as the target allows when all instances are busy: a request waits for the
+    end of one batch and runs in the next. Batches are never so small that requests arrive faster
+    than they run. Requests that miss the target run in batches of nearly full throughput. No
+    request is dropped. An instance waits for further requests only while that pays off and every
+    pending request can still be in time. `WaitTuner` judges this by batch costs, `Trials` by
+    measured rates.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config)
-        self._target_ns = int(_target_ms(config) * 1e6 * _SPENT)
+        self._target_ns = int(_target_ms(config) * 1e6 * _TARGET_SHARE)
         self._largest = max(1, config.max_batch_size)
         self._instances = 1
         self._costs = CostModel()
-        self._gathering = Gathering()
+        self._wait_tuner = WaitTuner()
         self._trials = Trials()
         self._steady_rows = self._quick_rows = self._largest
-        self._waits = Quantile(0.9, 0.05, 1.0)  # in batches: how long the oldest has waited when an instance is free
-        self._chance = (0, 0)  # when the last chance to cut began, and how many rows there were
-        self._arrivals: list[tuple[int, int]] = []  # since then: time and rows
-        self._seen_ns = 0
+        # Wait of the oldest request when an instance becomes free, in batches.
+        self._waits = Quantile(0.9, 0.05, 1.0)
+        self._opportunity = (0, 0)  # start of the last opportunity, and its pending rows
+        self._arrivals: list[tuple[int, int]] = []  # arrivals since then: (time, rows)
+        self._last_arrival_ns = 0
         self._last_rows = 1
         self._demand = Rate()
 
     def instances_changed(self, count: int) -> None:
-        """Take note that batches wait for one of `count` instances."""
+        """Set the number of instances that run batches."""
         self._instances = max(1, count)
         self._set_sizes()
 
     def plan(self, pending: Pending, now_ns: int) -> Run | Wait:
-        """Decide by what the batch would cost, and by the age of the oldest."""
+        """Decide by the cost of the batch and the age of the oldest request."""
         costs, rows = self._costs, pending.rows
         due_ns = pending.oldest_ns + self._target_ns
         limit = self._limit(rows, due_ns - now_ns)
         if rows > limit:
             return Run(_fitting(pending.sizes, limit))
-        patience = self._gathering.patience if self._trials.waits else 0.0
-        if patience and not pending.closed and rows < limit:
+        wait_factor = self._wait_tuner.wait_factor if self._trials.waits else 0.0
+        if wait_factor and not pending.closed and rows < limit:
             since_ns = pending.since_ns or now_ns
             last_ns = max(pending.requests[-1].queued_ns, since_ns)
-            until_ns = last_ns + longest_wait(costs, rows, last_ns - since_ns, patience)
-            until_ns = int(min(until_ns, due_ns - costs.slow(rows)))
+            until_ns = last_ns + longest_wait(costs, rows, last_ns - since_ns, wait_factor)
+            until_ns = int(min(until_ns, due_ns - costs.tail_cost(rows)))
             if until_ns > now_ns:
                 return Wait(until_ns)
         return Run(len(pending.sizes))
 
     def cut(self, pending: Pending, count: int, now_ns: int) -> None:
-        """Learn from what came since the last chance to cut whether waiting would have paid then."""
+        """Learn whether waiting at the last opportunity would have paid off."""
         fresh = [
             (request.queued_ns, rows)
             for request, rows in zip(pending.requests, pending.sizes, strict=True)
-            if request.queued_ns > self._seen_ns
+            if request.queued_ns > self._last_arrival_ns
         ]
         if fresh:
-            self._seen_ns = fresh[-1][0]
+            self._last_arrival_ns = fresh[-1][0]
         self._arrivals += fresh
-        begin_ns, rows = self._chance
+        begin_ns, rows = self._opportunity
         if 0 < rows < self._steady_rows and self._trials.waits:
-            self._gathering.learn(self._costs, begin_ns, rows, self._arrivals, self._steady_rows)
+            self._wait_tuner.learn(self._costs, begin_ns, rows, self._arrivals, self._steady_rows)
         begin_ns = pending.since_ns
         if costs := self._costs.cost(self._last_rows):
             self._waits.learn(min((begin_ns - pending.oldest_ns) / costs, 1.0))
@@ -89,27 +93,27 @@ class SloPolicy(BatchPolicy):
         self._demand.learn(self._last_rows, now_ns)
         self._trials.learn(self._last_rows, now_ns)
         self._arrivals = [arrival for arrival in self._arrivals if arrival[0] > begin_ns]
-        self._chance = begin_ns, pending.rows - sum(rows for _, rows in self._arrivals)
+        self._opportunity = begin_ns, pending.rows - sum(rows for _, rows in self._arrivals)
 
     def executed(self, size: int, duration_ns: int) -> None:
-        """Learn what a batch of `size` rows cost."""
+        """Learn the cost of a batch of `size` rows."""
         self._costs.learn(size, duration_ns)
         self._set_sizes()
 
     def _limit(self, rows: int, left_ns: int) -> int:
-        """Return how many of `rows` may run now, the oldest of which has `left_ns` left."""
+        """Return how many of `rows` may run now. The oldest has `left_ns` left."""
         costs, limit = self._costs, self._steady_rows
         if rows <= limit:
             return limit
-        if left_ns < costs.slow(limit):
+        if left_ns < costs.tail_cost(limit):
             return max(limit, self._quick_rows)
-        drained_ns = costs.slow(limit) * (rows / limit / self._instances)
-        return max(limit, costs.rows_costing(left_ns / costs.tail)) if drained_ns > left_ns else limit
+        drained_ns = costs.tail_cost(limit) * (rows / limit / self._instances)
+        return max(limit, costs.max_rows(left_ns / costs.tail)) if drained_ns > left_ns else limit
 
     def _set_sizes(self) -> None:
         costs, largest = self._costs, self._largest
-        self._steady_rows = min(largest, costs.rows_costing(self._target_ns / (costs.tail + self._waits.value)))
-        self._quick_rows = self._rows_for(_ENOUGH * largest / max(costs.cost(largest), 1.0))
+        self._steady_rows = min(largest, costs.max_rows(self._target_ns / (costs.tail + self._waits.value)))
+        self._quick_rows = self._rows_for(_THROUGHPUT_SHARE * largest / max(costs.cost(largest), 1.0))
         needed = self._rows_for(min(_HEADROOM * self._demand.value / self._instances, self._quick_rate()))
         self._steady_rows = max(self._steady_rows, needed)
 
@@ -117,7 +121,7 @@ class SloPolicy(BatchPolicy):
         return self._quick_rows / max(self._costs.cost(self._quick_rows), 1.0)
 
     def _rows_for(self, rate: float) -> int:
-        """Return the rows of the smallest batches of which one instance runs `rate` rows per ns."""
+        """Return the rows of the smallest batches that reach `rate` rows per ns on one instance."""
         left = 1 - rate * self._costs.row_ns
         return min(self._largest, int(rate * self._costs.fixed_ns / left) + 1) if left > 0 else self._largest
 

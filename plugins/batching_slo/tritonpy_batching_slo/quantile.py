@@ -1,10 +1,10 @@
-"""A quantile of what comes, followed without keeping any of it."""
+"""Streaming quantile estimate that stores no samples."""
 
 from __future__ import annotations
 
 
 class Quantile:
-    """`value` goes up where more than the share `share` of what comes is below it should be, by at most `step` at a time, and down otherwise."""
+    """Estimates the quantile `share` of a stream. `value` changes by at most `step` per sample."""
 
     __slots__ = ("_down", "_up", "value")
 
@@ -13,9 +13,9 @@ class Quantile:
         self._up = step * share
         self._down = step * (1 - share)
 
-    def learn(self, seen: float) -> None:
-        """Take note of one more."""
-        if seen > self.value:
-            self.value = min(seen, self.value + self._up)
+    def learn(self, sample: float) -> None:
+        """Update the estimate with one sample."""
+        if sample > self.value:
+            self.value = min(sample, self.value + self._up)
         else:
-            self.value = max(seen, self.value - self._down)
+            self.value = max(sample, self.value - self._down)

@@ -1,12 +1,12 @@
-"""How many rows come, per nanosecond."""
+"""Arrival rate in rows per nanosecond."""
 
 from __future__ import annotations
 
-_MEMORY = 0.97  # of a batch's weight when the next one leaves
+_MEMORY = 0.97  # weight decay per batch
 
 
 class Rate:
-    """`value` is that of the last thirty batches or so; 0 until there are two."""
+    """Average over about the last thirty batches. `value` is 0 until the second batch."""
 
     def __init__(self) -> None:
         self.value = 0.0
@@ -15,7 +15,7 @@ class Rate:
         self._last_ns = 0
 
     def learn(self, rows: int, now_ns: int) -> None:
-        """Take note of a batch that leaves."""
+        """Record a batch that starts."""
         if self._last_ns:
             self._rows = _MEMORY * self._rows + rows
             self._time_ns = _MEMORY * self._time_ns + max(now_ns - self._last_ns, 1)

@@ -1,16 +1,16 @@
-"""Whether waiting for further rows pays, by the rates that were seen with it and without it."""
+"""Measured comparison of throughput with and without waiting."""
 
 from __future__ import annotations
 
 from enum import Enum, auto
 from math import log
 
-_SETTLING = 3  # batches after a change that do not count
-_COUNTED = 12  # batches of a period that count
+_IGNORED_BATCHES = 3  # batches after a change that are ignored
+_COUNTED_BATCHES = 12  # measured batches of a period
 _MEMORY = 0.7
-_MARGIN = 0.02  # of the rate: the least that waiting must gain
-_MOST = 0.3  # of the logarithm of a rate: one disturbed period does not decide alone
-_SHORTEST, _LONGEST = 2, 16  # periods between two trials
+_MARGIN = 0.02  # minimum relative gain of waiting
+_MAX_GAIN = 0.3  # limit of a logarithmic gain, so that one disturbed period does not decide
+_MIN_PAUSE, _MAX_PAUSE = 2, 16  # pause between trials, in periods
 
 
 class _Stage(Enum):
@@ -18,51 +18,52 @@ class _Stage(Enum):
 
 
 class Trials:
-    """Tries the other way for a period now and then, and keeps what gave more rows per second.
+    """Periodically tries the alternative for one period and keeps the one with the higher rate.
 
-    What a batch costs is only known for sizes that ran. A policy that always waits sees one size, takes half of its cost
-    for fixed, and waits on. A trial shows the truth, and its other sizes teach the costs. The rate of a trial is compared
-    with those of the periods before and after it, so that a drift of the load or of the machine cancels out.
+    Batch costs are known only for sizes that ran. A policy that always waits sees one size, assumes
+    that half of its cost is fixed, and keeps waiting. A trial measures the real effect and adds
+    other sizes to the cost model. The rate of a trial is compared with the periods before and after
+    it, so that drift of load or hardware cancels out.
     """
 
     def __init__(self) -> None:
         self.waits = True
         self._preferred = True
-        self._advantage: float | None = None  # of waiting, as a logarithm of rates
+        self._advantage: float | None = None  # advantage of waiting, as a logarithm of rates
         self._stage = _Stage.STEADY
-        self._pause = _SHORTEST
+        self._pause = _MIN_PAUSE
         self._periods = 0
-        self._before = self._tried = 0.0
+        self._rate_before = self._trial_rate = 0.0
         self._batches = self._rows = self._begin_ns = 0
 
     def learn(self, rows: int, now_ns: int) -> None:
-        """Record a batch that leaves."""
+        """Record a batch that starts."""
         self._batches += 1
-        if self._batches == _SETTLING:
+        if self._batches == _IGNORED_BATCHES:
             self._begin_ns, self._rows = now_ns, 0
-        elif self._batches == _SETTLING + _COUNTED:
+        elif self._batches == _IGNORED_BATCHES + _COUNTED_BATCHES:
             self._batches = 0
             self._end_period(log(max(self._rows, 1) / max(now_ns - self._begin_ns, 1)))
         self._rows += rows
 
     def _end_period(self, rate: float) -> None:
         if self._stage is _Stage.STEADY:
-            self._before = rate
+            self._rate_before = rate
             self._periods += 1
             if self._periods >= self._pause:
                 self._stage, self.waits = _Stage.TRIAL, not self._preferred
         elif self._stage is _Stage.TRIAL:
-            self._tried = rate
+            self._trial_rate = rate
             self._stage, self.waits = _Stage.AFTER, self._preferred
         else:
-            self._decide(self._tried - (self._before + rate) / 2)
+            self._decide(self._trial_rate - (self._rate_before + rate) / 2)
 
     def _decide(self, gain: float) -> None:
-        """Prefer what the trials so far speak for; the last one's rate was higher by `gain`."""
-        seen = min(max(-gain if self._preferred else gain, -_MOST), _MOST)
+        """Update the preference. The rate of the last trial differed by `gain`."""
+        value = min(max(-gain if self._preferred else gain, -_MAX_GAIN), _MAX_GAIN)
         known = self._advantage
-        self._advantage = seen if known is None else _MEMORY * known + (1 - _MEMORY) * seen
+        self._advantage = value if known is None else _MEMORY * known + (1 - _MEMORY) * value
         better = self._advantage > _MARGIN
-        self._pause = min(2 * self._pause, _LONGEST) if better is self._preferred else _SHORTEST
+        self._pause = min(2 * self._pause, _MAX_PAUSE) if better is self._preferred else _MIN_PAUSE
         self.waits = self._preferred = better
         self._stage, self._periods = _Stage.STEADY, 0

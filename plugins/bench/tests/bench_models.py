@@ -1,4 +1,4 @@
-"""Models of every kind: with and without batches, dimensions that vary, strings, sequences, many answers, failures."""
+"""Models of every kind: batching, variable dimensions, strings, sequences, decoupled responses, failures."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Failing(Backend):
 
 
 class Many(Backend):
-    """As many answers as IN says; a negative IN is a mistake."""
+    """Sends IN responses per request; a negative IN is an error."""
 
     def execute(self, batch: Any) -> None:
         batch.stamp()
@@ -69,23 +69,28 @@ class Many(Backend):
 
 
 class BenchModels:
-    """The plugin. `told` is what `sequence` was asked: id, start, end, IN; it answers only while `open` is set."""
+    """The plugin with the backends of these models.
+
+    `received` has id, start, end and IN of each request to `sequence`. It responds only while `open` is set.
+    """
 
     def __init__(self) -> None:
-        self.told: list[tuple[int, bool, bool, int]] = []
+        self.received: list[tuple[int, bool, bool, int]] = []
         self.open = Event()
         self.open.set()
-        noted = self
+        plugin = self
 
         class Sequence(Backend):
             def execute(self, batch: Any) -> None:
                 for request in batch.requests:
-                    told = request.sequence
-                    noted.told.append((told.id, told.start, told.end, int(request.inputs["IN"].numpy()[0])))
-                noted.open.wait()
-                batch.respond(self.answers(batch))
+                    received = request.sequence
+                    plugin.received.append(
+                        (received.id, received.start, received.end, int(request.inputs["IN"].numpy()[0]))
+                    )
+                plugin.open.wait()
+                batch.respond(self.responses(batch))
 
-            def answers(self, batch: Any) -> list[InferResponse]:
+            def responses(self, batch: Any) -> list[InferResponse]:
                 from tritonpy import scatter
 
                 return scatter(batch, {"OUT": gather(batch)[0].numpy()})

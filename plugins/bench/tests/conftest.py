@@ -1,4 +1,4 @@
-"""A server with models of every kind that the bench loads."""
+"""A server with models of every kind for benchmarks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .bench_models import BenchModels, write_models
 
 @pytest.fixture(scope="session")
 def models() -> BenchModels:
-    """The backends' plugin, which notes what its sequences were asked."""
+    """The plugin of the backends, which records the requests of sequences."""
     return BenchModels()
 
 
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, models: BenchModels) -> Ite
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    """A port of this machine on which nobody listens, and that nobody else gets meanwhile."""
+    """A reserved port of this machine without a listener."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield int(taken.getsockname()[1])

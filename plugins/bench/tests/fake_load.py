@@ -1,16 +1,16 @@
-"""A clock, a timer and carriers that a test moves by hand."""
+"""A fake clock, timer and senders that a test controls."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritonpy_bench.load.exchange import Carrier, Exchange
-from tritonpy_bench.load.ledger import Ledger
-from tritonpy_bench.load.process_clocks import Spent
+from tritonpy_bench.load.exchange import Exchange, RequestSender
+from tritonpy_bench.load.process_clocks import ProcessClocks
+from tritonpy_bench.load.request_recorder import RequestRecorder
 
 
 class FakeTime:
-    """`now` in ns; what was to be called at a time is called when `advance` passes it."""
+    """A clock whose time is `now` in ns; `advance` calls the due timers."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -34,8 +34,8 @@ class FakeTime:
         self.now = until
 
 
-class FakeCarrier(Carrier):
-    """Keeps what it was given until the test answers."""
+class FakeCarrier(RequestSender):
+    """Holds its request until the test responds."""
 
     def __init__(self, number: int, log: list[FakeCarrier]) -> None:
         self.number = number
@@ -47,7 +47,7 @@ class FakeCarrier(Carrier):
         self.exchange = exchange
         self._log.append(self)
 
-    def answer(self, error: str | None = None) -> None:
+    def respond(self, error: str | None = None) -> None:
         exchange, self.exchange = self.exchange, None
         assert exchange is not None
         self.on_end(self, exchange, error)
@@ -56,18 +56,18 @@ class FakeCarrier(Carrier):
         self.exchange = None
 
 
-class World:
-    """So many carriers; `sent` are those that were used, in order."""
+class LoopHarness:
+    """A loop's clock, recorder and senders; `sent` has the senders in the order of use."""
 
-    def __init__(self, carriers: int) -> None:
+    def __init__(self, senders: int) -> None:
         self.time = FakeTime()
         self.sent: list[FakeCarrier] = []
-        self.carriers = [FakeCarrier(number, self.sent) for number in range(carriers)]
-        self.ledger = Ledger(self.time.clock, lambda: Spent(0, 0))
+        self.senders = [FakeCarrier(number, self.sent) for number in range(senders)]
+        self.recorder = RequestRecorder(self.time.clock, lambda: ProcessClocks(0, 0))
 
     @property
     def busy(self) -> list[FakeCarrier]:
-        return [carrier for carrier in self.carriers if carrier.exchange is not None]
+        return [sender for sender in self.senders if sender.exchange is not None]
 
-    def take(self):
-        return self.ledger.take(warming=False, finished=False)
+    def take_snapshot(self):
+        return self.recorder.take_snapshot(warming=False, finished=False)

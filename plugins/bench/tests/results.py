@@ -1,19 +1,19 @@
-"""Results as a benchmark makes them, with figures that a test chooses."""
+"""Benchmark results with values that a test chooses."""
 
 from __future__ import annotations
 
 import msgspec
 
-from tritonpy_bench.figures.histogram import histogram
+from tritonpy_bench.figures.histogram import make_histogram
 from tritonpy_bench.figures.server_share import COUNTS, ServerShare, StageShare
-from tritonpy_bench.report.result import FORMAT, LevelResult, Moment, Result, figures
+from tritonpy_bench.report.result import FORMAT, LevelResult, Result, TimelinePoint, figures
 
 US = 1000
 
 
 def level(value=1.0, latencies=(100, 200, 300), **more):
-    told = figures(histogram([each * US for each in latencies]))
-    none = figures(histogram([]))
+    latencies_us = figures(make_histogram([each * US for each in latencies]))
+    none = figures(make_histogram([]))
     stages = {
         name: StageShare(10, 10 * 5 * US) if name in {"success", "queue", "compute_infer"} else StageShare()
         for name in COUNTS
@@ -21,10 +21,10 @@ def level(value=1.0, latencies=(100, 200, 300), **more):
     made = LevelResult(
         mode="concurrency", level=value, stable=True, counted=False, windows=3, seconds=1.5, interrupted=False, kept=True, watched=200.0,
         requests=len(latencies), failed=0, errors={}, responses=len(latencies), requests_per_s=1234.5, inferences_per_s=2469.0,
-        responses_per_s=1234.5, latency=told, service=told, late=none, waited=none, first=none, between=none, client_cpu_us=12.3,
+        responses_per_s=1234.5, latency=latencies_us, service=latencies_us, late=none, waited=none, first=none, between=none, client_cpu_us=12.3,
         client_busiest=0.25, client_starved=0.01, complaints=(), in_flight=1, unsent=0, oldest_ms=0.1,
         server=(ServerShare("m", 10, 5, stages, {1: 2, 4: 3}),),
-        timeline=(Moment(0.5, 1000.0, 0, 100.0, 300.0), Moment(1.0, 1400.0, 0, 110.0, 310.0)),
+        timeline=(TimelinePoint(0.5, 1000.0, 0, 100.0, 300.0), TimelinePoint(1.0, 1400.0, 0, 110.0, 310.0)),
     )  # fmt: skip
     return msgspec.structs.replace(made, **more)
 

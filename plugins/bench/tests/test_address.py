@@ -5,7 +5,7 @@ import pytest
 from tritonpy_bench.options import BadUsage
 from tritonpy_bench.wire.address import Address, http_address
 
-from .facts import options
+from .metadata import options
 
 
 @pytest.mark.parametrize(
@@ -20,11 +20,11 @@ from .facts import options
         ("https://host:8/x", Address("host", 8, True, "/x")),
     ],
 )
-def test_addresses_are_read(text, expected):
+def test_addresses_are_parsed(text, expected):
     assert http_address(options(url=text)) == expected
 
 
 @pytest.mark.parametrize("text", ["ftp://host", "http://", "host:port"])
-def test_what_is_no_address_is_refused(text):
+def test_an_invalid_address_is_rejected(text):
     with pytest.raises(BadUsage, match="-u "):
         http_address(options(url=text))

@@ -3,91 +3,96 @@ from __future__ import annotations
 from itertools import count, repeat
 
 from tritonpy_bench.load.closed_loop import ClosedLoop
-from tritonpy_bench.load.exchange import Lost
-from tritonpy_bench.load.jobs import PlainJobs, SequenceJobs
-from tritonpy_bench.load.loop import Budget
+from tritonpy_bench.load.exchange import LostConnection
+from tritonpy_bench.load.jobs import PlainJobSource, SequenceJobSource
+from tritonpy_bench.load.loop import RequestBudget
 
-from .fake_load import World
+from .fake_load import LoopHarness
 
 MS = 1_000_000
 
 
-def closed(world, budget=None, jobs=None):
+def closed(harness, budget=None, jobs=None):
     loop = ClosedLoop(
-        world.carriers, jobs or PlainJobs(1), world.ledger, budget or Budget(), world.time.clock, world.time.later
+        harness.senders,
+        jobs or PlainJobSource(1),
+        harness.recorder,
+        budget or RequestBudget(),
+        harness.time.clock,
+        harness.time.later,
     )
     loop.start()
     return loop
 
 
-def test_as_many_requests_are_in_flight_as_there_are_carriers():
-    world = World(3)
-    closed(world)
-    assert len(world.busy) == 3
-    world.carriers[1].answer()
-    assert len(world.busy) == 3
-    assert [carrier.number for carrier in world.sent] == [0, 1, 2, 1]
+def test_every_sender_has_a_request_in_flight():
+    harness = LoopHarness(3)
+    closed(harness)
+    assert len(harness.busy) == 3
+    harness.senders[1].respond()
+    assert len(harness.busy) == 3
+    assert [sender.number for sender in harness.sent] == [0, 1, 2, 1]
 
 
-def test_a_latency_begins_when_the_request_is_sent():
-    world = World(1)
-    closed(world)
-    world.time.now = 5 * MS
-    world.carriers[0].answer()
-    world.time.now = 6 * MS
-    world.carriers[0].answer()
-    seen = world.take()
+def test_latency_counts_from_sending():
+    harness = LoopHarness(1)
+    closed(harness)
+    harness.time.now = 5 * MS
+    harness.senders[0].respond()
+    harness.time.now = 6 * MS
+    harness.senders[0].respond()
+    seen = harness.take_snapshot()
     assert (seen.latency.least, seen.latency.most, seen.latency.total) == (MS, 5 * MS, 2)
     assert seen.late.most == seen.waited.most == 0
 
 
-def test_a_budget_is_kept_to_the_request_and_its_warm_up_is_not_counted():
-    world = World(4)
-    loop = closed(world, Budget(warmup=3, limit=5))
+def test_a_budget_is_exact_and_excludes_the_warm_up():
+    harness = LoopHarness(4)
+    loop = closed(harness, RequestBudget(warmup=3, limit=5))
     assert loop.warming
-    while world.busy:
-        world.busy[0].answer()
-    assert len(world.sent) == 8
+    while harness.busy:
+        harness.busy[0].respond()
+    assert len(harness.sent) == 8
     assert loop.finished
     assert not loop.warming
-    assert world.take().succeeded == 5
+    assert harness.take_snapshot().succeeded == 5
 
 
 def test_errors_are_counted_by_their_text_and_have_no_latency():
-    world = World(1)
-    closed(world)
+    harness = LoopHarness(1)
+    closed(harness)
     for text in ("a", "b", "a", None):
-        world.carriers[0].answer(text)
-    seen = world.take()
+        harness.senders[0].respond(text)
+    seen = harness.take_snapshot()
     assert (seen.errors, seen.succeeded, seen.failed, seen.latency.total) == ({"a": 2, "b": 1}, 1, 3, 1)
 
 
-def test_a_place_that_lost_its_connection_rests():
-    world = World(2)
-    closed(world)
-    world.carriers[0].answer(Lost("gone"))
-    assert [carrier.number for carrier in world.busy] == [1]
-    world.time.advance(100 * MS)
-    assert len(world.busy) == 2
+def test_a_slot_pauses_after_it_lost_its_connection():
+    harness = LoopHarness(2)
+    closed(harness)
+    harness.senders[0].respond(LostConnection("gone"))
+    assert [sender.number for sender in harness.busy] == [1]
+    harness.time.advance(100 * MS)
+    assert len(harness.busy) == 2
 
 
-def test_stopping_ends_open_sequences_then_tells():
-    world, told = World(2), []
-    loop = closed(world, jobs=SequenceJobs([[0]], repeat(5), count(1)))
-    loop.stop(lambda: told.append(len(world.sent)))
-    for carrier in world.carriers:
-        carrier.answer()
-    assert [carrier.exchange.job.end for carrier in world.carriers] == [True, True]
-    assert told == []
-    for carrier in world.carriers:
-        carrier.answer()
-    assert told == [4]
-    assert world.take().succeeded == 2  # what only ends a sequence is not counted
+def test_stopping_ends_open_sequences_before_the_callback():
+    harness, stopped = LoopHarness(2), []
+    loop = closed(harness, jobs=SequenceJobSource([[0]], repeat(5), count(1)))
+    loop.stop(lambda: stopped.append(len(harness.sent)))
+    for sender in harness.senders:
+        sender.respond()
+    assert [sender.exchange.job.end for sender in harness.senders] == [True, True]
+    assert stopped == []
+    for sender in harness.senders:
+        sender.respond()
+    assert stopped == [4]
+    assert harness.take_snapshot().succeeded == 2  # what only ends a sequence is not counted
 
 
-def test_stopping_with_nothing_in_flight_tells_at_once():
-    world, told = World(1), []
-    loop = closed(world, Budget(limit=1))
-    world.carriers[0].answer()
-    loop.stop(lambda: told.append(True))
-    assert told == [True]
+def test_stopping_with_nothing_in_flight_calls_back_immediately():
+    harness, stopped = LoopHarness(1), []
+    loop = closed(harness, RequestBudget(limit=1))
+    harness.senders[0].respond()
+    loop.stop(lambda: stopped.append(True))
+    assert stopped == [True]

@@ -26,7 +26,7 @@ class TestContract(CommandContract):
 
 
 def bench(capsys, *arguments, status=0):
-    """Run it; return the two things it printed."""
+    """Run the command and return its standard output and standard error."""
     found = main(["bench", *arguments])
     printed = capsys.readouterr()
     assert found == status, printed.out + printed.err
@@ -34,12 +34,12 @@ def bench(capsys, *arguments, status=0):
 
 
 def measured(capsys, tmp_path, *arguments, status=0):
-    """Run it and return the levels of its JSON."""
+    """Run the command and return the levels of its JSON result."""
     bench(capsys, *arguments, "--json", str(tmp_path / "result.json"), status=status)
     return json.loads((tmp_path / "result.json").read_text())["levels"]
 
 
-WAYS = {
+MODES = {
     "http, JSON tensors": ("-i", "http", "--input-tensor-format", "json"),
     "http, shared memory": ("-i", "http", "--shared-memory", "system"),
     "http, Poisson": ("-i", "http", "--request-rate-range", "400", "--request-distribution", "poisson"),
@@ -50,9 +50,9 @@ WAYS = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_every_way_makes_exactly_the_requests_that_were_asked_for(server, capsys, tmp_path, way):
-    arguments = WAYS[way]
+@pytest.mark.parametrize("mode", MODES)
+def test_every_mode_sends_exactly_the_requested_number_of_requests(server, capsys, tmp_path, mode):
+    arguments = MODES[mode]
     rate = "--request-rate-range" in arguments
     more = () if rate else ("--concurrency-range", "3")
     [level] = measured(
@@ -67,7 +67,7 @@ def test_every_way_makes_exactly_the_requests_that_were_asked_for(server, capsys
     assert sum(int(size) * count for size, count in share["batches"].items()) == 80
 
 
-def test_warm_up_is_made_and_not_counted(server, capsys, tmp_path):
+def test_warm_up_requests_are_sent_and_not_counted(server, capsys, tmp_path):
     more = ("--warmup-request-count", "30", "--client-processes", "2", "--concurrency-range", "4")
     before = server.engine.statistics("sums")[0].inference_count
     [level] = measured(capsys, tmp_path, "sums", "-u", server.http, *QUICK, *more)
@@ -75,7 +75,7 @@ def test_warm_up_is_made_and_not_counted(server, capsys, tmp_path):
     assert server.engine.statistics("sums")[0].inference_count - before == 70
 
 
-def test_windows_go_on_until_they_agree_or_were_tried_often_enough(server, capsys, tmp_path):
+def test_windows_repeat_until_they_agree_or_the_maximum_is_reached(server, capsys, tmp_path):
     quick = ("-p", "1000", "--stability-percentage", "1000000", "--max-trials", "9")
     [level] = measured(capsys, tmp_path, "sums", "-u", server.http, *quick)
     assert (level["windows"], level["stable"]) == (3, True)
@@ -95,7 +95,7 @@ def test_a_sweep_measures_each_level_and_its_table_has_perf_analyzers_columns(se
         assert row["Server Queue"].isdigit()
 
 
-def test_answers_of_a_decoupled_model_are_told_apart(server, capsys, tmp_path):
+def test_responses_of_a_decoupled_model_are_distinguished(server, capsys, tmp_path):
     data = tmp_path / "data.json"
     data.write_text('{"data": [{"IN": [3]}, {"IN": [0]}]}')
     streams = ("-i", "grpc", "--streaming", "-u", server.grpc, "--input-data", str(data), "--concurrency-range", "2")
@@ -107,10 +107,10 @@ def test_answers_of_a_decoupled_model_are_told_apart(server, capsys, tmp_path):
     assert "1.50 per request" in printed
 
 
-def test_a_decoupled_model_needs_streams_and_says_so(server, capsys):
+def test_a_decoupled_model_without_streams_is_a_usage_error(server, capsys):
     for arguments in (("-u", server.http), ("-u", server.grpc, "-i", "grpc")):
         _, error = bench(capsys, "many", *arguments, status=2)
-        assert error == "error: model 'many' is decoupled, it answers on streams of gRPC: use -i grpc --streaming\n"
+        assert error == "error: model 'many' is decoupled and responds on gRPC streams: use -i grpc --streaming\n"
 
 
 def test_an_error_on_a_stream_is_counted_by_its_text(server, capsys, tmp_path):
@@ -123,9 +123,9 @@ def test_an_error_on_a_stream_is_counted_by_its_text(server, capsys, tmp_path):
     assert "too few" in next(iter(level["errors"]))
 
 
-@pytest.mark.parametrize("way", [("-i", "http"), ("-i", "grpc"), ("-i", "grpc", "--streaming")])
-def test_where_every_request_fails_the_status_is_1_and_the_texts_are_shown(server, capsys, tmp_path, way):
-    arguments = ("failing", "-u", getattr(server, way[1]), *QUICK, *way)
+@pytest.mark.parametrize("mode", [("-i", "http"), ("-i", "grpc"), ("-i", "grpc", "--streaming")])
+def test_if_every_request_fails_the_status_is_1_and_the_errors_are_printed(server, capsys, tmp_path, mode):
+    arguments = ("failing", "-u", getattr(server, mode[1]), *QUICK, *mode)
     printed, _ = bench(capsys, *arguments, "--json", str(tmp_path / "result.json"), status=1)
     [level] = json.loads((tmp_path / "result.json").read_text())["levels"]
     assert (level["requests"], level["failed"]) == (0, 40)
@@ -140,22 +140,22 @@ def test_a_threshold_that_no_level_keeps_is_status_1_and_ends_the_sweep(server, 
     assert [level["kept"] for level in levels] == [False]
 
 
-def test_a_binary_search_that_finds_all_levels_good_measures_both_ends(server, capsys, tmp_path):
+def test_a_binary_search_with_only_good_levels_measures_both_ends(server, capsys, tmp_path):
     search = ("--binary-search", "--concurrency-range", "1:4:1", "-l", "1000000")
     levels = measured(capsys, tmp_path, "sums", "-u", server.http, *QUICK, *search)
     assert [level["level"] for level in levels] == [1, 4]
 
 
-def test_an_ensemble_shows_the_models_that_it_stands_on(server, capsys, tmp_path):
+def test_an_ensemble_shows_its_member_models(server, capsys, tmp_path):
     [level] = measured(capsys, tmp_path, "chain", "-u", server.http, "--shape", "X:3,2", *QUICK)
     assert [share["model"] for share in level["server"]] == ["chain", "varied"]
     assert level["server"][1]["inferences"] == 40
 
 
-def test_a_shape_that_varies_is_asked_for_by_name(server, capsys):
+def test_a_missing_variable_shape_is_named(server, capsys):
     _, error = bench(capsys, "varied", "-u", server.http, status=2)
     assert error == (
-        "error: input 'IN' of model 'varied' has the shape [-1, 2], which varies: say which, for example --shape IN:8,2\n"
+        "error: input 'IN' of model 'varied' has the variable shape [-1, 2]: set it, for example with --shape IN:8,2\n"
     )
 
 
@@ -164,36 +164,36 @@ def test_a_shape_that_varies_is_asked_for_by_name(server, capsys):
     [
         (("sums", "--concurrency-range", "x"), "--concurrency-range"),
         (("sums", "--concurence-range=1"), "did you mean '--concurrency-range'?"),
-        (("sums", "-H", "no-colon"), "'no-colon' is no header"),
+        (("sums", "-H", "no-colon"), "'no-colon' is not a header"),
         (("sums", "-b", "0"), "-b must be at least 1"),
         (("sums", "--streaming"), "--streaming needs gRPC"),
         (("sums", "--json", "/no/such/folder/x.json"), "/no/such/folder/x.json cannot be written"),
-        ((), "which model?"),
+        ((), "no model was given"),
         (("a", "-m", "b"), "two models were given: a and b"),
-        (("--report", "/no/such.json", "-o", "x.html"), "/no/such.json is no result"),
+        (("--report", "/no/such.json", "-o", "x.html"), "/no/such.json is not a result"),
         (("--report", "/no/such.json"), "-o report.html"),
     ],
 )
-def test_what_cannot_be_is_status_2_and_one_line(capsys, arguments, text):
+def test_a_usage_error_is_status_2_and_one_line(capsys, arguments, text):
     _, error = bench(capsys, *arguments, status=2)
     assert text in error
     assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_where_nobody_answers_the_status_is_1(capsys, protocol, free_port):
+def test_an_unreachable_server_gives_status_1(capsys, protocol, free_port):
     _, error = bench(capsys, "sums", "-i", protocol, "-u", f"127.0.0.1:{free_port}", status=1)
     assert f"127.0.0.1:{free_port}" in error
-    assert "nobody answers" in error
+    assert "cannot reach a server" in error
 
 
 @pytest.mark.parametrize("protocol", ["http", "grpc"])
-def test_a_model_that_is_not_there_is_said_in_the_servers_words(server, capsys, protocol):
+def test_a_missing_model_is_reported_with_the_servers_text(server, capsys, protocol):
     _, error = bench(capsys, "nosuch", "-i", protocol, "-u", getattr(server, protocol), status=1)
     assert "'nosuch' is not found" in error
 
 
-def test_the_help_of_other_commands_loads_nothing_of_it():
+def test_the_help_of_other_commands_does_not_import_bench_modules():
     script = (
         "import sys; from tritonpy.cli.main import main; main(['--help']); "
         "print([name for name in ('rich', 'uvloop', 'httptools', 'grpc') if name in sys.modules "

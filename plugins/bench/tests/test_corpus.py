@@ -7,9 +7,9 @@ import pytest
 from tritonpy import DTYPES
 from tritonpy_bench.inputs.corpus import make_corpus
 from tritonpy_bench.options import BadUsage
-from tritonpy_bench.target.facts import TensorFacts
+from tritonpy_bench.target.metadata import TensorDescription
 
-from .facts import INTS, TEXT, VARIED, model, options
+from .metadata import INTS, TEXT, VARIED, model, options
 
 
 def file(tmp_path, data, name="data.json"):
@@ -20,33 +20,33 @@ def file(tmp_path, data, name="data.json"):
 
 @pytest.mark.parametrize("kind", ["random", "zero"])
 @pytest.mark.parametrize("datatype", DTYPES)
-def test_inputs_of_every_type_make_themselves(kind, datatype):
-    facts = model(TensorFacts("A", datatype, (2, 3)), batch=8)
-    [[made]] = make_corpus(facts, options(batch=4, input_data=(kind,), string_length=5)).steps
+def test_inputs_of_every_type_are_generated(kind, datatype):
+    description = model(TensorDescription("A", datatype, (2, 3)), batch=8)
+    [[made]] = make_corpus(description, options(batch=4, input_data=(kind,), string_length=5)).steps
     assert (made.shape, made.datatype) == ((4, 2, 3), datatype)
     size = DTYPES[datatype].itemsize if datatype != "BYTES" else 4 + (5 if kind == "random" else 0)
     assert len(made.content) == 24 * size
 
 
-def test_random_inputs_are_the_same_for_the_same_seed_alone():
-    facts = model(INTS, TEXT)
-    assert make_corpus(facts, options()) == make_corpus(facts, options())
-    assert make_corpus(facts, options()) != make_corpus(facts, options(seed=2))
+def test_random_inputs_depend_on_the_seed():
+    description = model(INTS, TEXT)
+    assert make_corpus(description, options()) == make_corpus(description, options())
+    assert make_corpus(description, options()) != make_corpus(description, options(seed=2))
 
 
-def test_a_text_of_the_user_fills_every_string():
+def test_string_data_fills_every_string():
     [[made]] = make_corpus(model(TEXT), options(string_data="hi")).steps
     assert made.as_json() == ["hi", "hi"]
 
 
-def test_optional_inputs_are_left_out_unless_they_are_named():
-    optional = TensorFacts("O", "INT32", (-1,), optional=True)
+def test_optional_inputs_are_omitted_unless_named():
+    optional = TensorDescription("O", "INT32", (-1,), optional=True)
     assert [[tensor.name for tensor in step] for step in make_corpus(model(INTS, optional), options()).steps] == [["A"]]
     named = make_corpus(model(INTS, optional), options(shape=(("O", (2,)),)))
     assert [[tensor.name for tensor in step] for step in named.steps] == [["A", "O"]]
 
 
-def test_a_batch_of_data_takes_the_steps_that_follow(tmp_path):
+def test_a_batch_of_data_uses_the_following_steps(tmp_path):
     data = file(tmp_path, [{"A": [number] * 3} for number in range(3)])
     corpus = make_corpus(model(INTS, batch=8), options(batch=2, input_data=(data,)))
     assert [step[0].as_json()[::3] for step in corpus.steps] == [[0, 1], [1, 2], [2, 0]]
@@ -62,20 +62,20 @@ def test_streams_of_several_files_are_appended(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("facts", "more", "text"),
+    ("description", "more", "text"),
     [
-        (model(INTS), {"batch": 2}, "takes no batches"),
-        (model(INTS), {"input_data": ("/no/such",)}, "/no/such: there is no such file"),
+        (model(INTS), {"batch": 2}, "does not support batching"),
+        (model(INTS), {"input_data": ("/no/such",)}, "/no/such: no such file"),
         (model(VARIED), {}, "--shape V:8,2"),
-        (model(TensorFacts("A", "FP8", (1,))), {}, "FP8, which is not known"),
+        (model(TensorDescription("A", "FP8", (1,))), {}, "unknown type FP8"),
     ],
 )
-def test_what_cannot_be_made_says_what_to_do(facts, more, text):
+def test_impossible_inputs_raise_an_error_with_a_hint(description, more, text):
     with pytest.raises(BadUsage, match=text):
-        make_corpus(facts, options(**more))
+        make_corpus(description, options(**more))
 
 
-def test_a_batch_of_uneven_data_is_refused(tmp_path):
+def test_a_batch_of_different_shapes_is_rejected(tmp_path):
     data = file(tmp_path, [{"V": {"content": [1, 2], "shape": [1, 2]}}, {"V": {"content": [1] * 4, "shape": [2, 2]}}])
     with pytest.raises(BadUsage, match="in one batch"):
         make_corpus(model(VARIED, batch=8), options(batch=2, input_data=(data,)))

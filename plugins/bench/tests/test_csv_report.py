@@ -24,7 +24,7 @@ def test_the_first_column_is_the_load_by_perf_analyzers_name(tmp_path, mode, col
     assert next(iter(row.items())) == (column, "2.5")
 
 
-def test_durations_are_whole_microseconds_and_the_servers_part_is_taken_off(tmp_path):
+def test_durations_are_whole_microseconds_and_network_time_excludes_the_server(tmp_path):
     [row] = rows(tmp_path / "t.csv", level())
     assert (row["p50 latency"], row["p99 latency"], row["Avg latency"]) == ("200", "300", "200")
     assert (row["Server Queue"], row["Server Compute Infer"], row["Server Compute Output"]) == ("5", "5", "0")
@@ -36,6 +36,6 @@ def test_without_statistics_the_servers_columns_are_zero(tmp_path):
     assert (row["Server Queue"], row["Network+Server Send/Recv"]) == ("0", "0")
 
 
-def test_no_level_at_all_is_a_table_without_lines(tmp_path):
+def test_a_result_without_levels_is_a_header_only(tmp_path):
     write_csv(tmp_path / "t.csv", result(levels=()))
     assert (tmp_path / "t.csv").read_text().startswith("Concurrency,")

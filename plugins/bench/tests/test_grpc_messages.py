@@ -7,13 +7,13 @@ from tritonpy_bench.load.jobs import Job
 from tritonpy_bench.wire.grpc_messages import GrpcMessages, unframe
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
-from .facts import INTS, TEXT, model, options, target
+from .metadata import INTS, TEXT, model, options, target
 
 
-def sent(facts, job=None, request_id="", **more):
-    told = options(**more)
-    messages = GrpcMessages(target(facts), told, make_corpus(facts, told), None)
-    [message], rest = unframe(messages.of(job or Job(0), 0, request_id))
+def sent(description, job=None, request_id="", **more):
+    given = options(**more)
+    messages = GrpcMessages(target(description), given, make_corpus(description, given), None)
+    [message], rest = unframe(messages.message_for(job or Job(0), 0, request_id))
     assert rest == b""
     return ModelInferRequest.FromString(message)
 
@@ -26,19 +26,19 @@ def test_a_request_has_its_tensors_as_bytes():
     assert list(request.raw_input_contents) == [bytes(12), bytes(8)]
 
 
-def test_ids_and_sequences_are_joined_to_what_is_the_same():
+def test_ids_and_sequences_are_appended_to_the_constant_fields():
     job = Job(0, 2**40, start=True)
     request = sent(model(INTS), job, "17", request_parameter=(("a", "x"), ("f", 0.5), ("b", True), ("i", 3)))
     assert request.id == "17"
-    told = {name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in request.parameters.items()}
-    assert told == {
+    given = {name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in request.parameters.items()}
+    assert given == {
         "a": "x", "f": 0.5, "b": True, "i": 3, "sequence_id": 2**40, "sequence_start": True, "sequence_end": False,
     }  # fmt: skip
     assert len(request.raw_input_contents) == 1
 
 
 @pytest.mark.parametrize("decoupled", [True, False])
-def test_a_decoupled_model_is_asked_to_say_when_it_is_done(decoupled):
+def test_a_request_to_a_decoupled_model_enables_an_empty_final_response(decoupled):
     request = sent(model(INTS, decoupled=decoupled))
     assert ("triton_enable_empty_final_response" in request.parameters) == decoupled
 
@@ -49,9 +49,9 @@ def test_a_compressed_request_holds_the_same_message(algorithm):
     assert packed == plain
 
 
-def test_messages_are_cut_where_they_end():
-    told = options()
-    framed = GrpcMessages(target(model(INTS)), told, make_corpus(model(INTS), told), None).of(Job(0), 0)
+def test_framed_messages_are_split():
+    given = options()
+    framed = GrpcMessages(target(model(INTS)), given, make_corpus(model(INTS), given), None).message_for(Job(0), 0)
     message = framed[5:]
     assert unframe(framed * 2 + framed[:7]) == ([message, message], framed[:7])
     assert unframe(framed[:4]) == ([], framed[:4])

@@ -13,7 +13,7 @@ VOID = {"meta", "br", "hr", "img", "input", "link"}
 
 
 class Checker(HTMLParser):
-    """Fails where a tag is not closed, and gathers what a page would fetch."""
+    """Fails if a tag is not closed, and collects the URLs that a page would fetch."""
 
     def __init__(self):
         super().__init__()
@@ -47,19 +47,19 @@ def checked(*results):
 def test_a_report_is_one_file_with_all_plots_and_figures(tmp_path):
     text = checked(result(level(1.0), level(8.0)))
     assert text.count("<svg") == 5
-    for told in (
+    for expected in (
         "Latency against throughput",
         "percentile",
-        "course of time",
+        "over time",
         "Time inside the server",
         "concurrency 8",
     ):
-        assert told in text
+        assert expected in text
     write_html(tmp_path / "r.html", [result()])
     assert (tmp_path / "r.html").read_text() == checked(result())
 
 
-def test_what_went_wrong_stands_at_the_top():
+def test_warnings_and_errors_are_at_the_top():
     text = checked(result(level(failed=2, errors={"<b>no</b>": 2}, complaints=("the client was the bottleneck",))))
     assert "ended early: gone" in checked(result(trouble="gone"))
     assert text.index("the client was the bottleneck") < text.index("<svg")
@@ -68,11 +68,11 @@ def test_what_went_wrong_stands_at_the_top():
 
 
 @pytest.mark.parametrize("made", [result(levels=()), result(level(latencies=(), requests=0, server=(), timeline=()))])
-def test_a_result_without_figures_is_a_page_too(made):
+def test_a_result_without_measurements_has_a_valid_page(made):
     checked(made)
 
 
-def test_several_results_are_drawn_beside_each_other():
+def test_several_results_are_drawn_side_by_side():
     text = checked(result(server="before"), result(server="after", decoupled=True))
     assert "2 results" in text
     assert "before p50" in text

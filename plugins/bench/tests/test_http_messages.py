@@ -10,15 +10,15 @@ from tritonpy_bench.inputs.corpus import make_corpus
 from tritonpy_bench.load.jobs import Job
 from tritonpy_bench.wire.http_messages import HttpMessages
 
-from .facts import INTS, TEXT, model, options, target
+from .metadata import INTS, TEXT, model, options, target
 
 
-def sent(facts, job=None, binary=True, regions=None, **more):
-    """Return the head's lines, the JSON and the bytes of a request."""
-    told = options(**more)
-    messages = HttpMessages(target(facts, binary), told, make_corpus(facts, told), regions)
+def sent(description, job=None, binary=True, regions=None, **more):
+    """Return the start line, headers, JSON and binary data of a request."""
+    given = options(**more)
+    messages = HttpMessages(target(description, binary), given, make_corpus(description, given), regions)
     job = job or Job(0)
-    raw = b"".join(messages.of(job, 0).parts(job.sequence))
+    raw = b"".join(messages.message_for(job, 0).parts(job.sequence))
     head, _, body = raw.partition(b"\r\n\r\n")
     lines = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
     assert int(lines["Content-Length"]) == len(body)
@@ -26,7 +26,7 @@ def sent(facts, job=None, binary=True, regions=None, **more):
     return head.decode().split("\r\n")[0], lines, json.loads(body[:length]), body[length:]
 
 
-def test_tensors_travel_as_bytes_where_the_server_can_read_them():
+def test_tensors_are_sent_as_bytes_if_the_server_supports_it():
     start, lines, document, tail = sent(model(INTS, TEXT), url="localhost:1234", headers=(("X-Key", "k"),))
     assert start == "POST /v2/models/m/infer HTTP/1.1"
     assert (lines["Host"], lines["X-Key"]) == ("localhost:1234", "k")
@@ -36,7 +36,7 @@ def test_tensors_travel_as_bytes_where_the_server_can_read_them():
     assert document["parameters"] == {"binary_data_output": True}
 
 
-def test_tensors_travel_as_json_where_it_cannot():
+def test_tensors_are_sent_as_json_otherwise():
     _, _, document, tail = sent(model(INTS, TEXT), binary=False, input_data=("zero",), string_data="é")
     assert tail == b""
     assert document == {
@@ -47,39 +47,39 @@ def test_tensors_travel_as_json_where_it_cannot():
     }
 
 
-@pytest.mark.parametrize(("given_", "wanted"), [("json", None), ("auto", True), ("binary", True)])
-def test_outputs_come_as_they_are_asked_for(given_, wanted):
+@pytest.mark.parametrize(("given_", "expected"), [("json", None), ("auto", True), ("binary", True)])
+def test_outputs_have_the_requested_form(given_, expected):
     document = sent(model(INTS), output_tensor_format=given_)[2]
-    assert document.get("parameters", {}).get("binary_data_output") == wanted
+    assert document.get("parameters", {}).get("binary_data_output") == expected
 
 
 def test_names_are_quoted_and_versions_and_prefixes_kept():
-    facts = model(INTS)
-    told = options(url="http://host:80/prefix/")
-    named = target(type(facts)("a b/c", "3", facts.inputs, facts.outputs))
-    message = HttpMessages(named, told, make_corpus(facts, told), None).of(Job(0), 0)
+    description = model(INTS)
+    given = options(url="http://host:80/prefix/")
+    named = target(type(description)("a b/c", "3", description.inputs, description.outputs))
+    message = HttpMessages(named, given, make_corpus(description, given), None).message_for(Job(0), 0)
     assert message.head.startswith(b"POST /prefix/v2/models/a%20b%2Fc/versions/3/infer HTTP/1.1\r\n")
 
 
 @given(st.integers(1, 2**64 - 1), st.booleans(), st.booleans(), st.booleans())
-def test_a_sequences_id_takes_its_place_whatever_it_is(number, start, end, binary):
+def test_every_sequence_id_fits_its_field(number, start, end, binary):
     job = Job(0, number, start, end)
     document = sent(model(INTS), job, binary=binary, request_parameter=(("n", 18446744073709551615),))[2]
-    told = document["parameters"]
-    assert (told["sequence_id"], told["sequence_start"], told["sequence_end"]) == (number, start, end)
-    assert told["n"] == 18446744073709551615
+    given = document["parameters"]
+    assert (given["sequence_id"], given["sequence_start"], given["sequence_end"]) == (number, start, end)
+    assert given["n"] == 18446744073709551615
 
 
 def test_large_tensors_are_not_copied_into_each_request():
-    facts = model(type(INTS)("A", "UINT8", (1 << 20,)))
-    told = options()
-    messages = HttpMessages(target(facts), told, make_corpus(facts, told), None)
-    first, second = (messages.of(Job(0, number, start=False), 0).parts(number) for number in (1, 2))
+    description = model(type(INTS)("A", "UINT8", (1 << 20,)))
+    given = options()
+    messages = HttpMessages(target(description), given, make_corpus(description, given), None)
+    first, second = (messages.message_for(Job(0, number, start=False), 0).parts(number) for number in (1, 2))
     assert first[1] is second[1]
     assert len(first[1]) == 1 << 20
 
 
 def test_a_request_is_made_once():
-    facts, told = model(INTS), options()
-    messages = HttpMessages(target(facts), told, make_corpus(facts, told), None)
-    assert messages.of(Job(0), 0) is messages.of(Job(0), 5)
+    description, given = model(INTS), options()
+    messages = HttpMessages(target(description), given, make_corpus(description, given), None)
+    assert messages.message_for(Job(0), 0) is messages.message_for(Job(0), 5)

@@ -5,13 +5,13 @@ from itertools import count, islice, repeat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_bench.load.jobs import PlainJobs, SequenceJobs, sequence_ids, sequence_lengths
+from tritonpy_bench.load.jobs import PlainJobSource, SequenceJobSource, sequence_ids, sequence_lengths
 
 
-def test_plain_requests_take_all_inputs_in_turn():
-    jobs = PlainJobs(3)
-    assert [jobs.take(place).step for place in (0, 0, 5, 1)] == [0, 1, 2, 0]
-    assert jobs.closing(0) is None
+def test_plain_requests_cycle_through_all_inputs():
+    jobs = PlainJobSource(3)
+    assert [jobs.next_job(slot).step for slot in (0, 0, 5, 1)] == [0, 1, 2, 0]
+    assert jobs.closing_job(0) is None
 
 
 @given(
@@ -19,26 +19,26 @@ def test_plain_requests_take_all_inputs_in_turn():
     st.lists(st.integers(0, 6), min_size=1),
     st.lists(st.integers(0, 3), min_size=1, max_size=100),
 )
-def test_every_sequence_is_whole_and_no_two_that_are_open_share_an_id(streams, lengths, places):
-    jobs = SequenceJobs(streams, iter([*lengths, *repeat(2, 200)]), count(1))
+def test_sequences_are_complete_and_open_ones_have_distinct_ids(streams, lengths, slots):
+    jobs = SequenceJobSource(streams, iter([*lengths, *repeat(2, 200)]), count(1))
     taken, seen, open_at = {}, [], {}
-    for place in places:
-        job = jobs.take(place)
-        assert job.start == (place not in open_at)
+    for slot in slots:
+        job = jobs.next_job(slot)
+        assert job.start == (slot not in open_at)
         if job.start:
             assert job.sequence not in open_at.values()
-            open_at[place] = job.sequence
+            open_at[slot] = job.sequence
             seen.append(job.sequence)
-        assert job.sequence == open_at[place]
+        assert job.sequence == open_at[slot]
         taken.setdefault(job.sequence, []).append(job)
         if job.end:
-            del open_at[place]
-    for place in list(open_at):
-        last = jobs.closing(place)
-        assert last.sequence == open_at[place]
+            del open_at[slot]
+    for slot in list(open_at):
+        last = jobs.closing_job(slot)
+        assert last.sequence == open_at[slot]
         assert last.end
         assert not last.start
-        assert jobs.closing(place) is None
+        assert jobs.closing_job(slot) is None
     for number, sequence in enumerate(seen):
         stream = streams[number % len(streams)]
         steps = [job.step for job in taken[sequence]]
@@ -46,15 +46,15 @@ def test_every_sequence_is_whole_and_no_two_that_are_open_share_an_id(streams, l
         assert [job.start for job in taken[sequence]] == [True] + [False] * (len(steps) - 1)
 
 
-def test_a_sequence_has_the_length_of_its_data_where_none_is_given():
-    jobs = SequenceJobs([[4, 5, 6]], repeat(0), count(1))
-    assert [(job.step, job.start, job.end) for job in (jobs.take(0) for _ in range(3))] == [
+def test_a_sequence_has_the_length_of_its_data_by_default():
+    jobs = SequenceJobSource([[4, 5, 6]], repeat(0), count(1))
+    assert [(job.step, job.start, job.end) for job in (jobs.next_job(0) for _ in range(3))] == [
         (4, True, False), (5, False, False), (6, False, True),
     ]  # fmt: skip
 
 
 def test_a_sequence_of_one_request_begins_and_ends_with_it():
-    job = SequenceJobs([[0]], repeat(1), count(9)).take(0)
+    job = SequenceJobSource([[0]], repeat(1), count(9)).next_job(0)
     assert (job.sequence, job.start, job.end) == (9, True, True)
 
 
@@ -65,18 +65,20 @@ def test_lengths_stay_within_their_variation(base, percent, seed):
 
 
 @given(st.integers(1, 4), st.integers(1, 1000), st.none() | st.integers(4, 20))
-def test_processes_use_ids_of_their_own_within_the_range(hands, start, size):
+def test_processes_use_disjoint_ids_within_the_range(client_count, start, size):
     end = None if size is None else start + size
-    parts = [set(islice(sequence_ids(start, end, hand, hands), 100)) for hand in range(hands)]
+    parts = [
+        set(islice(sequence_ids(start, end, client_index, client_count), 100)) for client_index in range(client_count)
+    ]
     assert len(set().union(*parts)) == sum(map(len, parts))
     for number in set().union(*parts):
         assert start <= number
         assert end is None or number < end
 
 
-def test_an_id_comes_back_only_when_its_sequence_is_over():
-    jobs = SequenceJobs([[0]], repeat(3), sequence_ids(1, 3, 0, 1))
-    assert (jobs.take(0).sequence, jobs.take(1).sequence) == (1, 2)
-    jobs.take(1)
-    assert jobs.take(1).end
-    assert jobs.take(1).sequence == 2  # 1 is still open
+def test_an_id_is_reused_only_after_its_sequence_ended():
+    jobs = SequenceJobSource([[0]], repeat(3), sequence_ids(1, 3, 0, 1))
+    assert (jobs.next_job(0).sequence, jobs.next_job(1).sequence) == (1, 2)
+    jobs.next_job(1)
+    assert jobs.next_job(1).end
+    assert jobs.next_job(1).sequence == 2  # 1 is still open

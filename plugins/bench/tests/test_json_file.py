@@ -7,9 +7,9 @@ import pytest
 
 from tritonpy_bench.inputs.json_file import read_streams
 from tritonpy_bench.options import BadUsage
-from tritonpy_bench.target.facts import TensorFacts
+from tritonpy_bench.target.metadata import TensorDescription
 
-from .facts import INTS, TEXT, VARIED, model
+from .metadata import INTS, TEXT, VARIED, model
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_the_shape_may_come_from_the_command_line(read):
 
 
 def test_an_optional_input_may_be_missing(read):
-    [[step]] = read({"data": [{"A": [1, 2, 3]}]}, INTS, TensorFacts("O", "INT32", (1,), optional=True))
+    [[step]] = read({"data": [{"A": [1, 2, 3]}]}, INTS, TensorDescription("O", "INT32", (1,), optional=True))
     assert [tensor.name for tensor in step] == ["A"]
 
 
@@ -54,16 +54,16 @@ def test_an_optional_input_may_be_missing(read):
         ("{", "cannot be read as JSON"),
         ("[]", "no list 'data'"),
         ({"data": []}, "no list 'data'"),
-        ({"data": [[]]}, "stream 0 of 'data' is no list of steps"),
-        ({"data": [[{"A": [1, 2, 3]}], 5]}, "stream 1 of 'data' is no list of steps"),
+        ({"data": [[]]}, "stream 0 of 'data' is not a list of steps"),
+        ({"data": [[{"A": [1, 2, 3]}], 5]}, "stream 1 of 'data' is not a list of steps"),
         ({"data": [{"A": [1, 2, 3]}, {"B": [1]}]}, "stream 0, step 1: input 'A' is missing"),
-        ({"data": [{"A": [1, 2]}]}, "takes 3 elements, there are 2"),
+        ({"data": [{"A": [1, 2]}]}, "takes 3 elements, got 2"),
         ({"data": [{"A": {"shape": [3]}}]}, "neither 'content' nor 'b64'"),
         ({"data": [{"A": {"content": [1], "shape": [1]}}]}, r"the shape \[1\] of input 'A' does not fit"),
-        ({"data": [{"A": {"b64": "%"}}]}, "is no base64"),
-        ({"data": [5]}, "step 0: it is no object"),
+        ({"data": [{"A": {"b64": "%"}}]}, "is not base64"),
+        ({"data": [5]}, "step 0: it is not an object"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(read, data, text):
+def test_an_error_names_its_position(read, data, text):
     with pytest.raises(BadUsage, match=text):
         read(data, INTS)

@@ -4,33 +4,33 @@ import io
 
 from rich.console import Console
 
-from tritonpy_bench.figures.histogram import histogram
+from tritonpy_bench.figures.histogram import make_histogram
 from tritonpy_bench.figures.snapshot import Snapshot
-from tritonpy_bench.report.live_view import LiveView, spark
+from tritonpy_bench.report.live_view import LiveView, sparkline
 from tritonpy_bench.report.plain_view import PlainView
 
-from .facts import INTS, model, options, target
+from .metadata import INTS, model, options, target
 from .results import level
 
 
-def look(**more):
-    return Snapshot(begin_ns=0, end_ns=10**9, latency=histogram([1_000_000] * 5), succeeded=5, **more)
+def snapshot(**more):
+    return Snapshot(begin_ns=0, end_ns=10**9, latency=make_histogram([1_000_000] * 5), succeeded=5, **more)
 
 
 def test_bars_are_as_high_as_their_values():
-    assert spark([0, 50, 100]) == "▁▄█"
-    assert spark([0, 0]) == "▁▁"
-    assert spark([]) == ""
+    assert sparkline([0, 50, 100]) == "▁▄█"
+    assert sparkline([0, 0]) == "▁▁"
+    assert sparkline([]) == ""
 
 
-def test_a_terminal_sees_what_is_measured_and_keeps_the_results():
+def test_the_live_view_shows_progress_and_keeps_the_results():
     out = io.StringIO()
     view = LiveView(Console(file=out, force_terminal=True, width=120), options())
     view.begin(target(model(INTS)), ["no statistics"])
-    view.look(4, 0, look())
-    view.look(4, 2, look(errors={"[red]no room[/red]": 3}, in_flight=9))
+    view.update(4, 0, snapshot())
+    view.update(4, 2, snapshot(errors={"[red]no room[/red]": 3}, in_flight=9))
     view.measured(level(4.0))
-    view.look(5, 1, look())
+    view.update(5, 1, snapshot())
     view.end()
     drawn = out.getvalue()
     assert "warming up" in drawn
@@ -41,11 +41,11 @@ def test_a_terminal_sees_what_is_measured_and_keeps_the_results():
     assert "1,234 requests/s" in kept
 
 
-def test_without_a_terminal_each_level_is_told_when_it_is_done():
+def test_without_a_terminal_each_finished_level_is_printed():
     out = io.StringIO()
     view = PlainView(out)
     view.begin(target(model(INTS)), ["no statistics"])
-    view.look(1, 1, look(errors={"no": 2}))
+    view.update(1, 1, snapshot(errors={"no": 2}))
     view.measured(level())
     view.end()
     assert out.getvalue().startswith("model m on toy 1\nnote: no statistics\nconcurrency 1: stable")

@@ -5,144 +5,146 @@ from itertools import count, islice, repeat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_bench.load.arrivals import constant
-from tritonpy_bench.load.exchange import Lost
-from tritonpy_bench.load.jobs import PlainJobs, SequenceJobs
-from tritonpy_bench.load.loop import Budget
+from tritonpy_bench.load.arrivals import constant_arrivals
+from tritonpy_bench.load.exchange import LostConnection
+from tritonpy_bench.load.jobs import PlainJobSource, SequenceJobSource
+from tritonpy_bench.load.loop import RequestBudget
 from tritonpy_bench.load.open_loop import OpenLoop
 
-from .fake_load import World
+from .fake_load import LoopHarness
 
 MS = 1_000_000
 
 
-def opened(world, arrivals, budget=None, jobs=None):
-    time = world.time
+def opened(harness, arrivals, budget=None, jobs=None):
+    time = harness.time
     loop = OpenLoop(
-        world.carriers, jobs or PlainJobs(1), world.ledger, budget or Budget(), time.clock, time.later,
+        harness.senders, jobs or PlainJobSource(1), harness.recorder, budget or RequestBudget(), time.clock, time.later,
         arrivals=arrivals, begin_ns=0, wake_at=time.at,
     )  # fmt: skip
     loop.start()
     return loop
 
 
-def test_a_stall_is_charged_to_every_request_that_it_kept_waiting():
-    """Coordinated omission: a request a millisecond, one connection, a server that stands still for 10 ms.
+def test_a_stall_counts_for_every_waiting_request():
+    """Coordinated omission: a request per millisecond, one connection, a server that stalls for 10 ms.
 
-    A client that only looks at what was in flight sees one slow request; the ten that were due meanwhile are slow too.
+    A client that counts only requests in flight sees one slow request. The ten due meanwhile are slow, too.
     """
-    world = World(1)
-    opened(world, constant(1000))
-    carrier = world.carriers[0]
-    world.time.advance(10 * MS)  # eleven requests were due by now, at 0, 1, … 10 ms
-    assert len(world.sent) == 1
+    harness = LoopHarness(1)
+    opened(harness, constant_arrivals(1000))
+    sender = harness.senders[0]
+    harness.time.advance(10 * MS)  # eleven requests were due by now, at 0, 1, … 10 ms
+    assert len(harness.sent) == 1
     for _ in range(11):
-        carrier.answer()
-    seen = world.take()
+        sender.respond()
+    seen = harness.take_snapshot()
     assert (seen.started, seen.succeeded) == (11, 11)
     assert seen.latency.sum == sum(range(11)) * MS  # 10 ms, 9 ms, … 0 ms
-    assert (seen.service.sum, seen.service.most) == (10 * MS, 10 * MS)  # as that client would have it
+    assert (seen.service.sum, seen.service.most) == (10 * MS, 10 * MS)  # as that client would measure
     assert seen.waited.sum == sum(range(10)) * MS
     assert seen.late.most == 0  # the generator itself was in time
 
 
 def test_requests_wait_in_the_order_in_which_they_were_due():
-    world = World(2)
-    opened(world, constant(1000))
-    world.time.advance(5 * MS)
-    intended = [carrier.exchange.intended for carrier in world.sent]
+    harness = LoopHarness(2)
+    opened(harness, constant_arrivals(1000))
+    harness.time.advance(5 * MS)
+    intended = [sender.exchange.intended for sender in harness.sent]
     for _ in range(4):
-        world.busy[0].answer()
-        intended.append(world.sent[-1].exchange.intended)
+        harness.busy[0].respond()
+        intended.append(harness.sent[-1].exchange.intended)
     assert intended == [number * MS for number in range(6)]
 
 
-def test_a_generator_that_wakes_late_says_so():
-    world = World(8)
-    opened(world, iter([0, MS, 2 * MS, 100 * MS]))
-    world.time.now = 7 * MS  # nobody woke it at 1 and 2 ms
-    world.time.advance(7 * MS)
-    while world.busy:
-        world.busy[0].answer()
-    seen = world.take()
+def test_late_wake_ups_of_the_generator_are_recorded():
+    harness = LoopHarness(8)
+    opened(harness, iter([0, MS, 2 * MS, 100 * MS]))
+    harness.time.now = 7 * MS  # the timer did not fire at 1 and 2 ms
+    harness.time.advance(7 * MS)
+    while harness.busy:
+        harness.busy[0].respond()
+    seen = harness.take_snapshot()
     assert seen.late.most == 6 * MS
     assert seen.waited.most == 0
     assert seen.latency.most == 7 * MS
 
 
-def test_what_was_due_and_not_sent_is_told_with_its_age():
-    world = World(1)
-    opened(world, constant(1000))
-    world.time.advance(9 * MS)
-    seen = world.take()
+def test_unsent_requests_are_reported_with_their_age():
+    harness = LoopHarness(1)
+    opened(harness, constant_arrivals(1000))
+    harness.time.advance(9 * MS)
+    seen = harness.take_snapshot()
     assert (seen.in_flight, seen.unsent, seen.oldest_ns) == (1, 9, 9 * MS)
-    world.carriers[0].answer()
-    assert world.take().oldest_ns == 8 * MS
+    harness.senders[0].respond()
+    assert harness.take_snapshot().oldest_ns == 8 * MS
 
 
 @given(st.integers(1, 5), st.integers(0, 10), st.integers(1, 30), st.lists(st.integers(0, 4), max_size=80))
-def test_a_budget_is_kept_whatever_the_answers_do(carriers, warmup, limit, answers):
-    world = World(carriers)
-    loop = opened(world, constant(1000), Budget(warmup, limit))
-    for number, which in enumerate(answers):
-        world.time.advance(number * MS)
-        if world.busy:
-            world.busy[which % len(world.busy)].answer()
-    world.time.advance((warmup + limit + 100) * MS)
-    while world.busy:
+def test_a_budget_is_exact_for_every_order_of_responses(senders, warmup, limit, responses):
+    harness = LoopHarness(senders)
+    loop = opened(harness, constant_arrivals(1000), RequestBudget(warmup, limit))
+    for number, which in enumerate(responses):
+        harness.time.advance(number * MS)
+        if harness.busy:
+            harness.busy[which % len(harness.busy)].respond()
+    harness.time.advance((warmup + limit + 100) * MS)
+    while harness.busy:
         assert not loop.finished
-        world.busy[0].answer()
+        harness.busy[0].respond()
     assert loop.finished
-    assert len(world.sent) == warmup + limit
-    assert world.take().succeeded == limit
+    assert len(harness.sent) == warmup + limit
+    assert harness.take_snapshot().succeeded == limit
 
 
 @given(st.lists(st.tuples(st.integers(0, 3 * MS), st.integers(0, 5)), min_size=1, max_size=60), st.integers(1, 4))
-def test_no_latency_is_shorter_than_the_time_since_the_request_was_due(steps, carriers):
-    world = World(carriers)
-    opened(world, constant(1000))
+def test_no_latency_is_shorter_than_the_time_since_the_request_was_due(steps, senders):
+    harness = LoopHarness(senders)
+    opened(harness, constant_arrivals(1000))
     intended = []
     for pause, which in steps:
-        world.time.advance(world.time.now + pause)
-        if world.busy:
-            carrier = world.busy[which % len(world.busy)]
-            intended.append(world.time.now - carrier.exchange.intended)
-            carrier.answer()
-    assert world.take().latency.sum == sum(intended)
-    started = [exchange.intended for exchange in (carrier.exchange for carrier in world.busy)]
-    assert all(at in set(islice(constant(1000), 1000)) for at in started)
+        harness.time.advance(harness.time.now + pause)
+        if harness.busy:
+            sender = harness.busy[which % len(harness.busy)]
+            intended.append(harness.time.now - sender.exchange.intended)
+            sender.respond()
+    assert harness.take_snapshot().latency.sum == sum(intended)
+    started = [exchange.intended for exchange in (sender.exchange for sender in harness.busy)]
+    assert all(at in set(islice(constant_arrivals(1000), 1000)) for at in started)
 
 
 def test_sequences_keep_one_request_in_flight_each_and_their_order():
-    world = World(2)
-    opened(world, constant(1000), jobs=SequenceJobs([[0]], repeat(3), count(1)))
-    world.time.advance(10 * MS)
-    assert [carrier.exchange.job.sequence for carrier in world.busy] == [1, 2]
-    assert all(carrier.exchange.job.start for carrier in world.busy)
-    world.carriers[0].answer()
-    assert (world.carriers[0].exchange.job.sequence, world.carriers[0].exchange.job.start) == (1, False)
+    harness = LoopHarness(2)
+    opened(harness, constant_arrivals(1000), jobs=SequenceJobSource([[0]], repeat(3), count(1)))
+    harness.time.advance(10 * MS)
+    assert [sender.exchange.job.sequence for sender in harness.busy] == [1, 2]
+    assert all(sender.exchange.job.start for sender in harness.busy)
+    harness.senders[0].respond()
+    assert (harness.senders[0].exchange.job.sequence, harness.senders[0].exchange.job.start) == (1, False)
 
 
-def test_stopping_lets_go_of_what_waits_and_ends_open_sequences():
-    world, told = World(2), []
-    loop = opened(world, iter([0, MS, 2 * MS, 500 * MS, 900 * MS]), jobs=SequenceJobs([[0]], repeat(3), count(1)))
-    world.time.advance(2 * MS)
-    world.carriers[0].answer()  # takes the third, which waited
-    world.carriers[1].answer()  # is idle now, with a sequence open
-    loop.stop(lambda: told.append(True))
-    assert world.carriers[1].exchange.job.end
-    while world.busy:
-        assert not told
-        world.busy[0].answer()
-    assert told == [True]
-    world.time.advance(1000 * MS)
-    assert not world.busy
+def test_stopping_drops_waiting_requests_and_ends_open_sequences():
+    harness, stopped = LoopHarness(2), []
+    loop = opened(
+        harness, iter([0, MS, 2 * MS, 500 * MS, 900 * MS]), jobs=SequenceJobSource([[0]], repeat(3), count(1))
+    )
+    harness.time.advance(2 * MS)
+    harness.senders[0].respond()  # sends the third request, which waited
+    harness.senders[1].respond()  # is idle now, with a sequence open
+    loop.stop(lambda: stopped.append(True))
+    assert harness.senders[1].exchange.job.end
+    while harness.busy:
+        assert not stopped
+        harness.busy[0].respond()
+    assert stopped == [True]
+    harness.time.advance(1000 * MS)
+    assert not harness.busy
 
 
-def test_other_carriers_go_on_while_one_rests():
-    world = World(2)
-    opened(world, constant(1000))
-    first = world.sent[0]
-    first.answer(Lost("gone"))
-    world.time.advance(3 * MS)
-    assert world.busy == [carrier for carrier in world.carriers if carrier is not first]
+def test_other_senders_continue_while_one_pauses():
+    harness = LoopHarness(2)
+    opened(harness, constant_arrivals(1000))
+    first = harness.sent[0]
+    first.respond(LostConnection("gone"))
+    harness.time.advance(3 * MS)
+    assert harness.busy == [sender for sender in harness.senders if sender is not first]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy_bench.options import BadUsage, BenchOptions, check, make_options
+from tritonpy_bench.options import BadUsage, BenchOptions, check_options, make_options
 from tritonpy_bench.sweep import LoadRange
 
 
@@ -15,8 +15,8 @@ def test_the_model_is_the_argument_or_the_flag():
             make_options(named, model)
 
 
-def test_defaults_are_sound():
-    check(BenchOptions(model="m"))
+def test_defaults_are_valid():
+    check_options(BenchOptions(model="m"))
     assert BenchOptions(model="m").levels == LoadRange(1, 1)
 
 
@@ -44,11 +44,11 @@ RANGE = LoadRange(1, 4)
         ({"sequence_id_range": (1, 4), "concurrency_range": LoadRange(1, 8)}, "fewer ids than the 8 sequences"),
         (
             {"sequence_id_range": (1, 9), "concurrency_range": LoadRange(1, 0), "latency_threshold": 1.0},
-            "a range of loads that has an end too",
+            "needs a load range with an end",
         ),
         ({"sequence_id_range": (1, 4), "request_rate_range": RANGE}, "fewer ids than the 4 sequences"),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_what_to_do(more, text):
+def test_invalid_options_are_rejected_with_a_hint(more, text):
     with pytest.raises(BadUsage, match=text):
-        check(BenchOptions(model="m", **more))
+        check_options(BenchOptions(model="m", **more))

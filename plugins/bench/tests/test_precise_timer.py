@@ -10,7 +10,7 @@ from tritonpy_bench.load.precise_timer import PreciseTimer
 
 @pytest.fixture(params=["timerfd", "loop"])
 def timed(request):
-    """Run with a timer of each kind; the second is what other systems than Linux have."""
+    """Run with a timer of each kind; systems other than Linux have the second."""
 
     def run(coroutine):
         async def main():
@@ -27,7 +27,7 @@ def timed(request):
     return run
 
 
-def test_it_calls_back_not_before_its_time(timed):
+def test_the_timer_does_not_fire_early(timed):
     async def main(timer):
         due = time.monotonic_ns() + 3_000_000
         called = asyncio.Event()
@@ -38,7 +38,7 @@ def test_it_calls_back_not_before_its_time(timed):
     timed(main)
 
 
-def test_what_is_past_is_called_soon_and_only_the_last_time_counts(timed):
+def test_a_past_deadline_fires_soon_and_replaces_the_earlier_one(timed):
     async def main(timer):
         seen, called = [], asyncio.Event()
         timer.at(time.monotonic_ns() + 20_000_000, lambda: seen.append("early"))

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from tritonpy_bench.load.process_clocks import spent
+from tritonpy_bench.load.process_clocks import read_process_clocks
 
 
-def test_what_a_process_costs_only_grows():
-    first = spent()
+def test_process_times_only_increase():
+    first = read_process_clocks()
     sum(range(200_000))
-    second = spent()
+    second = read_process_clocks()
     assert second.cpu > first.cpu
     assert second.starved >= first.starved >= 0

@@ -1,4 +1,4 @@
-"""The examples of README are commands that work, with fewer requests than they would make."""
+"""The examples of README work; they run with fewer requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ README = (ROOT / "plugins" / "bench" / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^tritonpy bench .*$", README, re.MULTILINE)
 
 
-def test_the_three_examples_work_one_after_the_other(tmp_path, monkeypatch, capsys):
+def test_the_three_examples_work_in_order(tmp_path, monkeypatch, capsys):
     sweep, rate, report = COMMANDS
     monkeypatch.chdir(tmp_path)
     config = {
@@ -39,7 +39,7 @@ def test_the_three_examples_work_one_after_the_other(tmp_path, monkeypatch, caps
     assert "2 results" in (tmp_path / "both.html").read_text()
 
 
-def test_flags_that_readme_names_exist():
+def test_the_flags_in_readme_exist():
     import argparse
 
     parser = argparse.ArgumentParser()
@@ -51,7 +51,7 @@ def test_flags_that_readme_names_exist():
 
 
 @pytest.mark.parametrize("flag", ["--concurrency-range", "--ssl-grpc-use-ssl", "--report"])
-def test_the_help_says_what_each_flag_is_for(capsys, flag):
+def test_the_help_lists_flags(capsys, flag):
     assert main(["bench", "--help-all"]) == 0
     printed = capsys.readouterr().out
     assert flag in printed

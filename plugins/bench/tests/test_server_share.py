@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_bench.figures.server_share import COUNTS, combined, share
+from tritonpy_bench.figures.server_share import COUNTS, combine, statistics_between
 
 
 def reading(inferences=0, executions=0, batches=None, **stages):
@@ -22,7 +22,7 @@ def reading(inferences=0, executions=0, batches=None, **stages):
 def test_a_span_is_the_difference_of_two_readings():
     before = reading(10, 5, {1: 4, 2: 1}, success=(10, 1000), queue=(10, 100))
     after = reading(30, 9, {1: 4, 4: 3, 2: 2}, success=(30, 41_000), queue=(30, 20_100))
-    found = share("m", [before], [after])
+    found = statistics_between("m", [before], [after])
     assert (found.inferences, found.executions, found.mean_batch) == (20, 4, 5.0)
     assert found.batches == {2: 1, 4: 3}
     assert found.stages["success"].mean_us == 2.0
@@ -30,13 +30,13 @@ def test_a_span_is_the_difference_of_two_readings():
     assert found.stages["cache_hit"].mean_us == 0.0
 
 
-def test_versions_are_added_up_and_text_of_json_numbers_is_read():
-    found = share("m", [], [reading("3", "1", {1: "1"}), reading(4, 2, {1: 2})])
+def test_versions_are_added_up_and_numbers_as_strings_are_parsed():
+    found = statistics_between("m", [], [reading("3", "1", {1: "1"}), reading(4, 2, {1: 2})])
     assert (found.inferences, found.executions, found.batches) == (7, 3, {1: 3})
 
 
-def test_counters_that_fell_begin_anew():
-    found = share("m", [reading(100, 90, {8: 50})], [reading(7, 3, {8: 3})])
+def test_counters_that_decreased_restart_from_zero():
+    found = statistics_between("m", [reading(100, 90, {8: 50})], [reading(7, 3, {8: 3})])
     assert (found.inferences, found.executions, found.batches) == (7, 3, {8: 3})
 
 
@@ -52,7 +52,7 @@ def test_spans_that_follow_each_other_add_up_to_the_whole(grown):
         for size, count in batches.items():
             sizes[size] += count
         readings.append([reading(total, executed, dict(sizes), success=(total, total))])
-    whole = share("m", readings[0], readings[-1])
-    parts = combined(share("m", first, second) for first, second in pairwise(readings))
+    whole = statistics_between("m", readings[0], readings[-1])
+    parts = combine(statistics_between("m", first, second) for first, second in pairwise(readings))
     assert parts == whole
     assert set(whole.stages) == set(COUNTS)

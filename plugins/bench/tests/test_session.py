@@ -1,4 +1,4 @@
-"""Whole benchmarks against servers that do unusual things."""
+"""Complete benchmarks against servers with unusual behavior."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 
 from tritonpy.cli.main import main
 
-from .toy_http import answer, kserve, toy_http
+from .toy_http import http_response, kserve, toy_http
 
 RUN = [sys.executable, "-m", "tritonpy", "bench"]
 
@@ -31,7 +31,7 @@ def test_a_server_of_the_bare_protocol_is_loaded_with_json(tmp_path, capsys):
 
     async def infer(body):
         bodies.append(json.loads(body))
-        return answer({"outputs": []})
+        return http_response({"outputs": []})
 
     with toy_http(kserve(infer)) as toy:
         made = measured(tmp_path, "m", "-u", f"127.0.0.1:{toy.port}", "--request-count", "20", "-H", "X-Key: secret")
@@ -41,12 +41,12 @@ def test_a_server_of_the_bare_protocol_is_loaded_with_json(tmp_path, capsys):
     assert all("X-Key: secret" in head for head in toy.heads)
     printed = capsys.readouterr().out
     assert "the server has no statistics" in printed
-    assert "they travel as JSON" in printed
+    assert "tensors are sent as JSON" in printed
     assert made["levels"][0]["server"] == []
 
 
-def test_an_open_loop_goes_on_while_nothing_is_answered(tmp_path):
-    """No answer comes before twenty requests are in flight: a client that waits for answers would wait for ever."""
+def test_an_open_loop_continues_without_responses(tmp_path):
+    """The server responds only after twenty requests are in flight; a closed loop would never finish."""
     held = []
 
     async def infer(body):
@@ -55,7 +55,7 @@ def test_an_open_loop_goes_on_while_nothing_is_answered(tmp_path):
             for event in held:
                 event.set()
         await held[-1].wait()
-        return answer()
+        return http_response()
 
     with toy_http(kserve(infer)) as toy:
         rate = ("--request-rate-range", "400", "--request-distribution", "poisson", "--client-processes", "2")
@@ -70,20 +70,20 @@ CLOSED, OPEN = ("--concurrency-range", "3"), ("--request-rate-range", "500", "--
 
 
 @pytest.mark.parametrize(
-    ("way", "load"),
+    ("mode", "load"),
     [(("-i", "http"), OPEN), (("-i", "grpc"), CLOSED), (("-i", "grpc", "--streaming"), OPEN)],
     ids=["http, open", "grpc, closed", "streams, open"],
 )
-def test_sequences_are_whole_and_in_order(server, models, tmp_path, way, load):
-    models.told.clear()
-    url = getattr(server, way[1])
+def test_sequences_are_whole_and_in_order(server, models, tmp_path, mode, load):
+    models.received.clear()
+    url = getattr(server, mode[1])
     lengths = ("--sequence-length", "4", "--sequence-length-variation", "50", "--client-processes", "2")
-    made = measured(tmp_path, "sequence", "-u", url, "--request-count", "60", *way, *load, *lengths)
+    made = measured(tmp_path, "sequence", "-u", url, "--request-count", "60", *mode, *load, *lengths)
     assert (made["levels"][0]["requests"], made["levels"][0]["failed"]) == (60, 0)
     sequences = {}
-    for name, start, end, _ in models.told:
+    for name, start, end, _ in models.received:
         sequences.setdefault(name, []).append((start, end))
-    assert len(models.told) >= 60
+    assert len(models.received) >= 60
     for parts in sequences.values():
         assert 1 <= len(parts) <= 6
         assert [start for start, _ in parts] == [True] + [False] * (len(parts) - 1)
@@ -91,12 +91,12 @@ def test_sequences_are_whole_and_in_order(server, models, tmp_path, way, load):
 
 
 def test_a_sequence_takes_its_data_from_one_stream(server, models, tmp_path):
-    models.told.clear()
+    models.received.clear()
     data = tmp_path / "data.json"
     data.write_text('{"data": [[{"IN": [1]}, {"IN": [2]}, {"IN": [3]}], [{"IN": [7]}, {"IN": [8]}]]}')
     measured(tmp_path, "sequence", "-u", server.http, "--request-count", "10", "--input-data", str(data))
-    told = [[entry[3] for entry in group] for _, group in groupby(models.told, key=lambda entry: entry[0])]
-    assert told == [[1, 2, 3], [7, 8], [1, 2, 3], [7, 8]]
+    received = [[entry[3] for entry in group] for _, group in groupby(models.received, key=lambda entry: entry[0])]
+    assert received == [[1, 2, 3], [7, 8], [1, 2, 3], [7, 8]]
 
 
 def started(*arguments):
@@ -111,14 +111,14 @@ def workers_of(process):
     ]
 
 
-def test_ctrl_c_ends_with_what_was_measured_so_far(tmp_path):
-    asked = []
+def test_ctrl_c_keeps_the_results_so_far(tmp_path):
+    request = []
 
     async def infer(body):
-        asked.append(body)
-        if len(asked) == 50:  # by now something was measured
+        request.append(body)
+        if len(request) == 50:  # by now something was measured
             os.kill(process.pid, signal.SIGINT)
-        return answer()
+        return http_response()
 
     with toy_http(kserve(infer)) as toy:
         reports = ("--json", str(tmp_path / "r.json"), "-o", str(tmp_path / "r.html"))
@@ -132,7 +132,7 @@ def test_ctrl_c_ends_with_what_was_measured_so_far(tmp_path):
     assert "interrupted" in (tmp_path / "r.html").read_text()
 
 
-def test_ctrl_c_ends_a_load_that_nobody_answers_and_its_processes_too():
+def test_ctrl_c_ends_a_load_without_responses_and_its_processes():
     hanging = []
 
     async def infer(body):
@@ -149,20 +149,20 @@ def test_ctrl_c_ends_a_load_that_nobody_answers_and_its_processes_too():
         )
         printed, _ = process.communicate(timeout=60)
     assert process.returncode == 1, printed
-    assert "no request ended" in printed
+    assert "no request finished" in printed
     assert len(workers) == 2
     assert not any(worker.is_running() for worker in workers)
 
 
-def test_a_client_process_that_dies_is_told_and_earlier_levels_are_kept(tmp_path):
-    asked = []
+def test_a_dead_client_process_is_reported_and_earlier_levels_are_kept(tmp_path):
+    request = []
 
     async def infer(body):
-        asked.append(body)
-        if len(asked) == 12:  # the second level
+        request.append(body)
+        if len(request) == 12:  # the second level
             [worker] = workers_of(process)
             worker.kill()
-        return answer()
+        return http_response()
 
     with toy_http(kserve(infer)) as toy:
         report = ("--json", str(tmp_path / "r.json"))
@@ -178,15 +178,15 @@ def test_a_client_process_that_dies_is_told_and_earlier_levels_are_kept(tmp_path
     assert result["trouble"].startswith("2: a client process ended")
 
 
-def test_a_measuring_process_that_dies_takes_its_client_processes_along():
-    asked, workers = [], []
+def test_client_processes_end_with_the_measuring_process():
+    request, workers = [], []
 
     async def infer(body):
-        asked.append(body)
-        if len(asked) == 20:
+        request.append(body)
+        if len(request) == 20:
             workers.extend(workers_of(process))
             os.kill(process.pid, signal.SIGKILL)
-        return answer()
+        return http_response()
 
     with toy_http(kserve(infer)) as toy:
         process = started("m", "-u", f"127.0.0.1:{toy.port}", "-p", "60000")
@@ -196,11 +196,11 @@ def test_a_measuring_process_that_dies_takes_its_client_processes_along():
 
 
 def test_errors_among_successes_are_counted_and_the_status_is_0(tmp_path, capsys):
-    asked = []
+    request = []
 
     async def infer(body):
-        asked.append(body)
-        return answer({"error": "no room"}, "503 x") if len(asked) % 4 == 0 else answer()
+        request.append(body)
+        return http_response({"error": "no room"}, "503 x") if len(request) % 4 == 0 else http_response()
 
     with toy_http(kserve(infer)) as toy:
         made = measured(tmp_path, "m", "-u", f"127.0.0.1:{toy.port}", "--request-count", "40")
@@ -208,23 +208,23 @@ def test_errors_among_successes_are_counted_and_the_status_is_0(tmp_path, capsys
     assert "10 x 503: no room" in capsys.readouterr().out
 
 
-def test_a_server_that_goes_away_is_told_by_its_errors(tmp_path, capsys):
+def test_a_server_that_stops_is_reported_by_its_errors(tmp_path, capsys):
     answered = []
 
     async def infer(body):
         answered.append(body)
-        return answer() if len(answered) <= 10 else None
+        return http_response() if len(answered) <= 10 else None
 
     serve = kserve(infer)
 
     async def respond(method, path, body):
         if path.endswith("/stats"):
-            return None if len(answered) > 10 else answer({"model_stats": [{"inference_count": len(answered)}]})
+            return None if len(answered) > 10 else http_response({"model_stats": [{"inference_count": len(answered)}]})
         return await serve(method, path, body)
 
     with toy_http(respond) as toy:
         url = f"127.0.0.1:{toy.port}"
         made = measured(tmp_path, "m", "-u", url, "--request-count", "13")
-        assert made["levels"][0]["errors"] == {"the server closed the connection before it answered": 3}
+        assert made["levels"][0]["errors"] == {"the server closed the connection before it responded": 3}
         assert made["levels"][0]["requests"] == 10
         assert made["levels"][0]["server"] == []

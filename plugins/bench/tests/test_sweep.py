@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tritonpy_bench.sweep import LoadRange, Outcome, next_level, parse_range
 
 
-def swept(levels, kept, binary=False):
-    """Return the levels that are measured when `kept` says which keep the threshold."""
+def measured_levels(levels, kept, binary=False):
+    """Return the measured levels; `kept` decides which levels keep the threshold."""
     done = []
     while (level := next_level(levels, done, binary)) is not None:
         done.append(Outcome(level, kept(level)))
@@ -23,27 +23,27 @@ def test_ranges_are_read():
 
 
 @pytest.mark.parametrize("text", ["", "a", "1:2:3:4", "0", "-1:5", "5:4", "1:2:0"])
-def test_what_is_no_range_is_refused(text):
+def test_an_invalid_range_is_rejected(text):
     with pytest.raises(ValueError, match=r".+"):
         parse_range(text)
 
 
-def test_a_line_goes_to_its_end_or_to_the_first_level_that_is_too_slow():
-    assert swept(LoadRange(1, 9, 4), lambda level: True) == [1, 5, 9]
-    assert swept(LoadRange(1, 8, 4), lambda level: True) == [1, 5]
-    assert swept(LoadRange(1, 0, 1), lambda level: level < 4) == [1, 2, 3, 4]
-    assert swept(LoadRange(2, 9, 1), lambda level: False) == [2]
+def test_a_sweep_ends_at_its_end_or_the_first_slow_level():
+    assert measured_levels(LoadRange(1, 9, 4), lambda level: True) == [1, 5, 9]
+    assert measured_levels(LoadRange(1, 8, 4), lambda level: True) == [1, 5]
+    assert measured_levels(LoadRange(1, 0, 1), lambda level: level < 4) == [1, 2, 3, 4]
+    assert measured_levels(LoadRange(2, 9, 1), lambda level: False) == [2]
 
 
-def test_fractions_do_not_gather_errors_of_rounding():
-    assert swept(LoadRange(0.1, 1.0, 0.1), lambda level: True)[-1] == pytest.approx(1.0)
+def test_fractional_steps_do_not_accumulate_rounding_errors():
+    assert measured_levels(LoadRange(0.1, 1.0, 0.1), lambda level: True)[-1] == pytest.approx(1.0)
 
 
 @given(st.integers(1, 50), st.integers(0, 400), st.integers(1, 7), st.integers(0, 500))
-def test_halving_finds_the_highest_level_that_keeps_the_threshold(start, length, step, limit):
+def test_bisection_finds_the_highest_level_within_the_threshold(start, length, step, limit):
     levels = LoadRange(start, start + length, step)
     grid = range(start, start + length + 1, step)
-    measured = swept(levels, lambda level: level <= limit, binary=True)
+    measured = measured_levels(levels, lambda level: level <= limit, binary=True)
     good = [level for level in grid if level <= limit]
     assert set(measured) <= set(grid)
     assert len(measured) == len(set(measured)) <= 2 + len(grid).bit_length()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy_bench.inputs.tensor import batched, from_bytes, from_values
+from tritonpy_bench.inputs.tensor import from_bytes, from_values, stack_batch
 from tritonpy_bench.options import BadUsage
 
 
@@ -24,33 +24,33 @@ def test_texts_survive_as_json(values):
 
 def test_nested_values_are_flattened_and_counted():
     assert from_values("A", "FP32", [2, 2], [[1, 2], [3, 4]]).as_json() == [1, 2, 3, 4]
-    with pytest.raises(BadUsage, match=r"shape \[2, 2\] takes 4 elements, there are 3"):
+    with pytest.raises(BadUsage, match=r"shape \[2, 2\] takes 4 elements, got 3"):
         from_values("A", "FP32", [2, 2], [1, 2, 3])
-    with pytest.raises(BadUsage, match="takes 2 elements, there are 1"):
+    with pytest.raises(BadUsage, match="takes 2 elements, got 1"):
         from_values("T", "BYTES", [2], ["x"])
 
 
-def test_values_of_another_type_are_refused_by_name():
-    with pytest.raises(BadUsage, match="input 'A' are not of its type INT32"):
+def test_values_of_another_type_are_rejected():
+    with pytest.raises(BadUsage, match="input 'A' do not have its type INT32"):
         from_values("A", "INT32", [1], ["x"])
-    with pytest.raises(BadUsage, match="type FP8, which is not known"):
+    with pytest.raises(BadUsage, match="unknown type FP8"):
         from_values("A", "FP8", [1], [1])
 
 
-def test_bytes_must_be_as_many_as_the_shape_takes():
+def test_the_number_of_bytes_must_fit_the_shape():
     assert from_bytes("A", "INT16", [2], b"\1\0\2\0").as_json() == [1, 2]
-    with pytest.raises(BadUsage, match="takes 4 bytes, there are 3"):
+    with pytest.raises(BadUsage, match="takes 4 bytes, got 3"):
         from_bytes("A", "INT16", [2], b"123")
 
 
-def test_json_cannot_carry_half_precision():
+def test_json_does_not_support_half_precision():
     with pytest.raises(BadUsage, match="--input-tensor-format binary"):
         from_values("H", "FP16", [1], [1]).as_json()
 
 
-def test_a_batch_is_its_elements_one_after_the_other():
+def test_a_batch_concatenates_its_elements():
     elements = [from_values("A", "INT32", [2], values) for values in ([1, 2], [3, 4], [5, 6])]
-    joined = batched(elements)
+    joined = stack_batch(elements)
     assert (joined.shape, joined.as_json()) == ((3, 2), [1, 2, 3, 4, 5, 6])
     with pytest.raises(BadUsage, match="in one batch"):
-        batched([elements[0], from_values("A", "INT32", [1], [1])])
+        stack_batch([elements[0], from_values("A", "INT32", [1], [1])])

@@ -24,41 +24,43 @@ def test_rates_are_short():
     assert [rate(value) for value in (0.5, 12.34, 12345.6)] == ["0.50", "12.3", "12,346"]
 
 
-def test_a_closed_loop_is_told_with_its_figures():
-    told = text()
-    assert told.startswith("concurrency 1: stable (3 windows, 1.5 s)\n")
-    assert "1,234 requests/s, 2,469 inferences/s (3 requests)" in told
-    assert "p50 200 us" in told
-    assert "queue 5.00 us" in told
-    assert "(batch size x executions: 1 x 2, 4 x 3)" in told
-    assert "12.3 us of processor time per request, 25% of a core" in told
-    assert "generator late" not in told
-    assert "FAILED" not in told
+def test_the_text_of_a_closed_loop_has_its_figures():
+    printed = text()
+    assert printed.startswith("concurrency 1: stable (3 windows, 1.5 s)\n")
+    assert "1,234 requests/s, 2,469 inferences/s (3 requests)" in printed
+    assert "p50 200 us" in printed
+    assert "queue 5.00 us" in printed
+    assert "(batch size x executions: 1 x 2, 4 x 3)" in printed
+    assert "12.3 us of CPU time per request; busiest process: 25% of a core" in printed
+    assert "generator late" not in printed
+    assert "FAILED" not in printed
 
 
-def test_an_open_loop_tells_how_late_it_was_itself():
-    told = text(mode="request_rate", value=200.0)
-    assert told.startswith("200 requests/s: ")
-    assert "generator late" in told
-    assert "service time" in told
+def test_the_text_of_an_open_loop_has_its_own_lateness():
+    printed = text(mode="request_rate", value=200.0)
+    assert printed.startswith("200 requests/s: ")
+    assert "generator late" in printed
+    assert "service time" in printed
 
 
-def test_everything_that_went_wrong_is_told():
-    told = text(failed=5, errors={"no room": 4, "gone": 1}, complaints=("the client was the bottleneck",), stable=False)
-    assert "not stable in 3 windows" in told
-    assert "FAILED       5 requests\n    4 x no room\n    1 x gone" in told
-    assert "WARNING      the client was the bottleneck" in told
+def test_every_error_is_reported():
+    printed = text(
+        failed=5, errors={"no room": 4, "gone": 1}, complaints=("the client was the bottleneck",), stable=False
+    )
+    assert "not stable in 3 windows" in printed
+    assert "FAILED       5 requests\n    4 x no room\n    1 x gone" in printed
+    assert "WARNING      the client was the bottleneck" in printed
 
 
 def test_verdicts():
     assert verdict(level()) == "stable"
     assert verdict(level(interrupted=True)) == "interrupted"
-    assert verdict(level(counted=True, stable=False)) == "as many requests as were asked for"
+    assert verdict(level(counted=True, stable=False)) == "fixed number of requests"
     assert verdict(level(stable=False, windows=1)) == "not stable in 1 window"
     assert verdict(level(requests=0, failed=2)) == "every request failed"
-    assert verdict(level(requests=0)) == "no request ended"
+    assert verdict(level(requests=0)) == "no request finished"
 
 
-def test_answers_of_streams_are_told_where_there_are_many():
+def test_the_text_counts_the_responses_of_streams():
     assert "responses" not in text()
     assert "2.00 per request" in text(decoupled=True, responses=6)

@@ -10,7 +10,7 @@ from tritonpy.cli.main import main
 from tritonpy.testing import ModelRepository, running_server
 
 from .bench_models import BenchModels, write_models
-from .toy_http import answer, kserve, toy_http
+from .toy_http import http_response, kserve, toy_http
 
 
 @pytest.fixture(scope="module")
@@ -20,10 +20,10 @@ def authority():
 
 @contextmanager
 def served(authority, tmp_path, mutual=False):
-    """A toy server over TLS; the files of the client lie in tmp_path."""
+    """A toy server over TLS; the client's files are in tmp_path."""
 
     async def infer(body):
-        return answer()
+        return http_response()
 
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("localhost").configure_cert(context)
@@ -40,7 +40,7 @@ def bench(url, *more):
     return main(["bench", "m", "-u", url, "--request-count", "10", *more])
 
 
-def test_who_is_trusted_is_what_the_flag_says(authority, tmp_path, capsys):
+def test_the_flag_sets_the_trusted_certificates(authority, tmp_path, capsys):
     with served(authority, tmp_path) as url:
         assert bench(url, "--ssl-https-ca-certificates-file", str(tmp_path / "ca.pem")) == 0
         assert bench(url, "--ssl-https-verify-peer", "0") == 0
@@ -49,7 +49,7 @@ def test_who_is_trusted_is_what_the_flag_says(authority, tmp_path, capsys):
         assert "certificate verify failed" in capsys.readouterr().err
 
 
-def test_a_server_that_asks_for_a_certificate_is_shown_one(authority, tmp_path, capsys):
+def test_a_client_certificate_is_sent_to_a_server_that_requests_one(authority, tmp_path, capsys):
     trusted = ("--ssl-https-ca-certificates-file", str(tmp_path / "ca.pem"))
     own = str(tmp_path / "client.pem")
     with served(authority, tmp_path, mutual=True) as url:
@@ -59,7 +59,7 @@ def test_a_server_that_asks_for_a_certificate_is_shown_one(authority, tmp_path, 
         assert bench(url, *trusted) == 1
 
 
-def test_files_that_are_not_there_are_a_matter_of_usage(capsys):
+def test_missing_certificate_files_are_usage_errors(capsys):
     assert bench("https://localhost:1", "--ssl-https-ca-certificates-file", "/no/such.pem") == 2
     assert "--ssl-https-… cannot be used" in capsys.readouterr().err
     grpc = ("-i", "grpc", "--ssl-grpc-use-ssl", "--ssl-grpc-root-certifications-file", "/no/such.pem")
@@ -67,7 +67,7 @@ def test_files_that_are_not_there_are_a_matter_of_usage(capsys):
     assert "--ssl-grpc-… cannot be used" in capsys.readouterr().err
 
 
-def test_grpc_speaks_tls_too(authority, tmp_path):
+def test_grpc_supports_tls(authority, tmp_path):
     server_pem, trusted = tmp_path / "server.pem", tmp_path / "ca.pem"
     authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(server_pem)
     authority.cert_pem.write_to_path(trusted)

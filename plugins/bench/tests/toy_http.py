@@ -1,4 +1,4 @@
-"""An HTTP server of which a test says what it does with each request."""
+"""An HTTP server whose responses a test defines."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-Answer = Callable[[str, str, bytes], Awaitable[bytes | None]]
-"""From method, path and body to the raw answer; None cuts the connection."""
+Responder = Callable[[str, str, bytes], Awaitable[bytes | None]]
+"""Maps method, path and body to a raw response; None closes the connection."""
 
 
-def answer(body: bytes | Mapping[str, Any] = b"{}", status: str = "200 OK", more: str = "") -> bytes:
-    """Return a raw answer."""
+def http_response(body: bytes | Mapping[str, Any] = b"{}", status: str = "200 OK", more: str = "") -> bytes:
+    """Return a raw HTTP response."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(content)}\r\n{more}\r\n".encode() + content
 
 
 class ToyHttp:
-    """Notes the heads of all requests; `port` is where it listens."""
+    """Records the heads of all requests; `port` is its port."""
 
-    def __init__(self, respond: Answer) -> None:
+    def __init__(self, respond: Responder) -> None:
         self._respond = respond
         self.heads: list[str] = []
         self.connections = 0
@@ -69,8 +69,8 @@ class ToyHttp:
 
 
 @contextmanager
-def toy_http(respond: Answer, context: ssl.SSLContext | None = None) -> Iterator[ToyHttp]:
-    """Run one in a thread, over TLS where there is a context."""
+def toy_http(respond: Responder, context: ssl.SSLContext | None = None) -> Iterator[ToyHttp]:
+    """Run a server in a thread, with TLS if `context` is given."""
     toy, loop = ToyHttp(respond), asyncio.new_event_loop()
     server = loop.run_until_complete(toy.start(context))
     thread = threading.Thread(target=loop.run_forever)
@@ -93,16 +93,16 @@ METADATA = {
 }
 
 
-def kserve(infer: Callable[[bytes], Awaitable[bytes | None]]) -> Answer:
-    """Return what a server of the bare v2 protocol does: metadata and inference, no configuration, statistics, or binary tensors."""
+def kserve(infer: Callable[[bytes], Awaitable[bytes | None]]) -> Responder:
+    """Return a responder of the basic v2 protocol: metadata and inference only, without binary tensors."""
 
     async def respond(method: str, path: str, body: bytes) -> bytes | None:
         if path == "/v2":
-            return answer({"name": "toy", "version": "9", "extensions": []})
+            return http_response({"name": "toy", "version": "9", "extensions": []})
         if path == "/v2/models/m":
-            return answer(METADATA)
+            return http_response(METADATA)
         if path == "/v2/models/m/infer":
             return await infer(body)
-        return answer({"detail": "Not Found"}, "404 Not Found")
+        return http_response({"detail": "Not Found"}, "404 Not Found")
 
     return respond

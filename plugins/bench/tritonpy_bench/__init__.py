@@ -1,4 +1,7 @@
-"""The command tritonpy bench: load for any server of the v2 inference protocol, and reports of how it did. Discovery imports this module only."""
+"""The command `tritonpy bench`: a load generator for servers of the v2 inference protocol.
+
+Plugin discovery imports this module only.
+"""
 
 from __future__ import annotations
 

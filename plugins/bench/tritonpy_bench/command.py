@@ -1,4 +1,4 @@
-"""`tritonpy bench`. Everything that is heavy is imported when it runs."""
+"""The command `tritonpy bench`. Heavy modules are imported when it runs."""
 
 from __future__ import annotations
 
@@ -9,41 +9,42 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from tritonpy import Command, StartupError
-from tritonpy_bench.flags import add_flags, given
+from tritonpy_bench.flags import add_flags, given_options
 
 FAILED, USAGE = 1, 2
 COMMON_OPTIONS = {
-    "-u": "the server (default: localhost:8000, for gRPC localhost:8001)",
+    "-u": "server address (default: localhost:8000, for gRPC localhost:8001)",
     "-i": "protocol (default: http)",
-    "--streaming": "gRPC: use streams, as decoupled models need",
+    "--streaming": "gRPC: use streams (required for decoupled models)",
     "--concurrency-range": "closed loop: requests in flight (default: 1)",
     "--request-rate-range": "open loop: requests per second",
-    "-l": "end where this latency is exceeded",
+    "-l": "stop when this latency is exceeded",
     "-b": "batch size of every request (default: 1)",
-    "--shape": "shape of an input whose dimensions vary",
+    "--shape": "shape of an input with variable dimensions",
     "--input-data": "random (default), zero, a JSON file, or a folder",
     "--shared-memory": "pass tensors in shared memory (default: none)",
-    "--json": "write everything as JSON; --report reads it again",
+    "--json": "write all results as JSON, for --report",
     "-o": "write a report with plots",
-    "--report": "load nothing: compare earlier results (-o)",
+    "--report": "send no load; compare earlier results (-o)",
 }
 
 
 class BenchCommand(Command):
-    """Load a server of the v2 inference protocol, and report how it does.
+    """Generate load for a server of the v2 inference protocol and report its performance.
 
     tritonpy bench MODEL --concurrency-range 1:16:5 -o report.html
 
-    measures a model of the server at localhost:8000 with 1, 6, 11 and 16 requests in flight.
+    measures a model on the server at localhost:8000 with 1, 6, 11 and 16 requests in flight.
 
     tritonpy bench MODEL -i grpc -u HOST:8001 --request-rate-range 500 --request-distribution poisson
 
-    sends 500 requests per second, whatever the server does, and counts each latency from when the request was due.
+    sends 500 requests per second, independent of the server's responses. Each latency is measured from
+    the time when the request was due.
 
     tritonpy bench --report before.json after.json -o both.html
 
-    compares earlier results (--json). Exit status: 0; 1 where every request of a level failed, no level kept --latency-threshold, or the
-    server does not answer; 2 for what the command line asks and cannot be.
+    compares earlier results (--json). Exit status: 0 on success; 1 if every request of a level failed, no
+    level kept --latency-threshold, or the server cannot be reached; 2 for an invalid command line.
     """
 
     usage_status: ClassVar[int] = USAGE
@@ -55,7 +56,7 @@ class BenchCommand(Command):
         add_flags(parser)
 
     def run(self, arguments: argparse.Namespace) -> int:
-        """Do it; return the exit status. Raises StartupError where the server does not answer."""
+        """Run the benchmark and return the exit status. Raises StartupError if no server answers."""
         from tritonpy_bench.options import BadUsage
 
         try:
@@ -68,16 +69,16 @@ class BenchCommand(Command):
 def _measure(arguments: argparse.Namespace) -> int:
     import asyncio
 
-    from tritonpy_bench.options import check, make_options
-    from tritonpy_bench.report.watching import view_for
-    from tritonpy_bench.report.writing import check_targets, write_reports
+    from tritonpy_bench.options import check_options, make_options
+    from tritonpy_bench.report.report_files import check_output_paths, write_reports
+    from tritonpy_bench.report.view_selection import choose_view
     from tritonpy_bench.session import run_benchmark
 
-    options = make_options(given(arguments), arguments.model_name)
-    check(options)
-    check_targets(arguments)
+    options = make_options(given_options(arguments), arguments.model_name)
+    check_options(options)
+    check_output_paths(arguments)
     command = f"tritonpy bench {shlex.join(sys.argv[2:])}"
-    result = asyncio.run(run_benchmark(options, command, view_for(options, arguments.no_live)))
+    result = asyncio.run(run_benchmark(options, command, choose_view(options, arguments.no_live)))
     write_reports(arguments, result)
     if result.trouble:
         sys.stderr.write(f"error: {result.trouble}\n")
@@ -95,7 +96,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     from tritonpy_bench.report.result import read_results
 
     if arguments.html is None:
-        raise BadUsage("--report needs the file to write: -o report.html")
+        raise BadUsage("--report needs an output file: -o report.html")
     try:
         write_html(arguments.html, read_results(arguments.report))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a user asked for, as plain values that travel to the client processes too."""
+"""Options of a benchmark, as plain values that can be sent to client processes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tritonpy_bench.sweep import LoadRange
 
 
 class BadUsage(StartupError):
-    """The command line, or a file that it names, asks for something that cannot be done: exit status 2."""
+    """An invalid command line, or an invalid file that it names. The exit status is 2."""
 
 
 class BenchOptions(msgspec.Struct, kw_only=True, frozen=True):
-    """The options of one benchmark, by the names of their flags; see `flags.py` for what each means."""
+    """The options of one benchmark, named as their flags; `flags.py` explains each of them."""
 
     model: str
     model_version: str = ""
@@ -69,7 +69,7 @@ class BenchOptions(msgspec.Struct, kw_only=True, frozen=True):
 
     @property
     def open_loop(self) -> bool:
-        """Requests start when they are due, and not when one is answered."""
+        """Whether requests start when they are due instead of when a response arrives."""
         return self.request_rate_range is not None or self.request_intervals is not None
 
     @property
@@ -81,17 +81,19 @@ class BenchOptions(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def make_options(named: dict[str, Any], model: str | None) -> BenchOptions:
-    """Make options of what was given by name; `model` is the argument MODEL. Raises BadUsage."""
+    """Make options from values by name; `model` is the argument MODEL. Raises BadUsage."""
     names = {name for name in (model, named.get("model")) if name}
     if len(names) != 1:
         raise BadUsage(
-            f"two models were given: {' and '.join(sorted(names))}" if names else "which model? tritonpy bench MODEL"
+            f"two models were given: {' and '.join(sorted(names))}"
+            if names
+            else "no model was given: tritonpy bench MODEL"
         )
     return msgspec.convert({**named, "model": names.pop()}, BenchOptions)
 
 
-def check(options: BenchOptions) -> None:
-    """Raise BadUsage for options that contradict each other or lie outside of what makes sense."""
+def check_options(options: BenchOptions) -> None:
+    """Raise BadUsage if options contradict each other or are out of range."""
     for wrong, text in (*_contradictions(options), *_limits(options)):
         if wrong:
             raise BadUsage(text)
@@ -104,7 +106,7 @@ def _contradictions(options: BenchOptions) -> list[tuple[bool, str]]:
     return [
         (
             sum(way is not None for way in ways) > 1,
-            "--concurrency-range, --request-rate-range and --request-intervals exclude each other: give one",
+            "--concurrency-range, --request-rate-range and --request-intervals exclude each other: use one of them",
         ),
         (options.streaming and options.protocol != "grpc", "--streaming needs gRPC: add -i grpc"),
         (
@@ -113,11 +115,11 @@ def _contradictions(options: BenchOptions) -> list[tuple[bool, str]]:
         ),
         (
             options.binary_search and not options.latency_threshold,
-            "--binary-search looks for the highest load within a latency: add --latency-threshold MILLISECONDS",
+            "--binary-search needs a latency limit: add --latency-threshold MILLISECONDS",
         ),
         (
             not levels.end and not options.latency_threshold,
-            "a range without an end goes on until a latency is exceeded: add --latency-threshold MILLISECONDS",
+            "a range without an end needs a latency limit: add --latency-threshold MILLISECONDS",
         ),
         (
             closed and any(figure != int(figure) for figure in (levels.start, levels.end, levels.step)),
@@ -125,7 +127,7 @@ def _contradictions(options: BenchOptions) -> list[tuple[bool, str]]:
         ),
         (
             options.shared_memory == "system" and options.input_tensor_format == "json",
-            "tensors in shared memory do not travel: --input-tensor-format json and --shared-memory system exclude each other",
+            "--input-tensor-format json and --shared-memory system exclude each other",
         ),
     ]
 
@@ -133,7 +135,7 @@ def _contradictions(options: BenchOptions) -> list[tuple[bool, str]]:
 def _limits(options: BenchOptions) -> list[tuple[bool, str]]:
     first, last = options.sequence_id_range
     most = options.levels.end or options.levels.start
-    places = options.num_of_sequences if options.open_loop else int(most)
+    slots = options.num_of_sequences if options.open_loop else int(most)
     return [
         (options.batch < 1, "-b must be at least 1"),
         (options.measurement_interval <= 0, "--measurement-interval must be greater than 0"),
@@ -155,12 +157,12 @@ def _limits(options: BenchOptions) -> list[tuple[bool, str]]:
         ),
         (first < 1 or (last is not None and last <= first), "--sequence-id-range START:END needs 1 <= START < END"),
         (
-            last is not None and last - first < max(places, options.client_processes),
-            f"--sequence-id-range holds fewer ids than the {places} sequences that are open at a time",
+            last is not None and last - first < max(slots, options.client_processes),
+            f"--sequence-id-range holds fewer ids than the {slots} sequences open at a time",
         ),
         (
             last is not None and not options.levels.end,
-            "--sequence-id-range START:END needs a range of loads that has an end too",
+            "--sequence-id-range START:END needs a load range with an end",
         ),
         (options.output_shared_memory_size < 1, "--output-shared-memory-size must be at least 1"),
     ]

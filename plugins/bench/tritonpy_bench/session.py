@@ -1,4 +1,4 @@
-"""One benchmark from its options to its result."""
+"""The run of one benchmark: from options to a result."""
 
 from __future__ import annotations
 
@@ -15,74 +15,77 @@ from tritonpy import StartupError, __version__
 from tritonpy_bench.client.pool import ClientPool
 from tritonpy_bench.figures.snapshot import Snapshot
 from tritonpy_bench.inputs.corpus import make_corpus
+from tritonpy_bench.level_summary import make_level_result
 from tritonpy_bench.load.arrivals import read_intervals
-from tritonpy_bench.measuring import Measuring, Readings
+from tritonpy_bench.measurement import LevelMeasurement, Readings
 from tritonpy_bench.options import BadUsage, BenchOptions
 from tritonpy_bench.report.result import FORMAT, LevelResult, Result
-from tritonpy_bench.summing_up import level_result
 from tritonpy_bench.sweep import Outcome, next_level
-from tritonpy_bench.target.control import Control
-from tritonpy_bench.target.describing import describe, open_control, readings
-from tritonpy_bench.target.facts import ModelFacts, TargetFacts
+from tritonpy_bench.target.control import ControlClient
+from tritonpy_bench.target.description import describe, open_control, read_statistics
+from tritonpy_bench.target.metadata import ModelDescription, TargetDescription
 
 
 class View(Protocol):
-    """Who watches while it runs."""
+    """A display of the running benchmark."""
 
-    def begin(self, facts: TargetFacts, notes: Sequence[str]) -> None:
-        """The server answered, and the load is about to begin."""
+    def begin(self, target: TargetDescription, notes: Sequence[str]) -> None:
+        """Show the target and notes before the load starts."""
 
-    def look(self, level: float, window: int, look: Snapshot) -> None:
-        """Something was counted; window 0 warms up."""
+    def update(self, level: float, window: int, snapshot: Snapshot) -> None:
+        """Show a snapshot; window 0 is the warm-up."""
 
     def measured(self, result: LevelResult) -> None:
-        """A level is done."""
+        """Show the result of a level."""
 
     def end(self) -> None:
-        """No more will come."""
+        """Close the view."""
 
 
 async def run_benchmark(options: BenchOptions, command: str, view: View) -> Result:
-    """Measure every level and return the result; Ctrl-C ends it with what was measured so far.
+    """Measure every level and return the result. Ctrl-C ends it and keeps the results so far.
 
-    Raises BadUsage for what cannot be sent, StartupError where the server does not answer.
+    Raises BadUsage if the requests cannot be made, StartupError if the server cannot be reached.
     """
     control = open_control(options)
     started = datetime.now(UTC).isoformat(timespec="seconds")
     try:
-        facts = await asyncio.to_thread(describe, control, options.model, options.model_version)
-        _check(options, facts)
-        notes = _notes(options, facts, await asyncio.to_thread(readings, control, facts.model))
-        view.begin(facts, notes)
+        target = await asyncio.to_thread(describe, control, options.model, options.model_version)
+        _check(options, target)
+        notes = _notes(options, target, await asyncio.to_thread(read_statistics, control, target.model))
+        view.begin(target, notes)
         with _interruption() as interrupted:
             levels: list[LevelResult] = []
-            trouble = await _levels(options, facts, control, view, interrupted, levels)
+            trouble = await _levels(options, target, control, view, interrupted, levels)
     finally:
         view.end()
         control.close()
-    return _result(options, facts, command, started, notes, levels, trouble)
+    return _result(options, target, command, started, notes, levels, trouble)
 
 
 async def _levels(
     options: BenchOptions,
-    facts: TargetFacts,
-    control: Control,
+    target: TargetDescription,
+    control: ControlClient,
     view: View,
     interrupted: asyncio.Event,
     results: list[LevelResult],
 ) -> str:
-    """Measure level after level into `results`; return what ended it before its time. Raises StartupError where nothing was measured."""
+    """Append each level's result to `results`; return the error that ended the sweep early, or "".
+
+    Raises StartupError if not even the first level could be measured.
+    """
     outcomes: list[Outcome] = []
-    read = partial(_readings, control, facts.model, options.bls_composing_models)
-    batch = options.batch if facts.model.max_batch_size else 1
-    async with ClientPool(facts, options) as pool:
+    read = partial(_read_statistics, control, target.model, options.bls_composing_models)
+    batch = options.batch if target.model.max_batch_size else 1
+    async with ClientPool(target, options) as pool:
         while (
             not interrupted.is_set()
             and (level := next_level(options.levels, outcomes, options.binary_search)) is not None
         ):
-            measuring = Measuring(options, pool, read, partial(view.look, level), interrupted)
+            measurement = LevelMeasurement(options, pool, read, partial(view.update, level), interrupted)
             try:
-                result = level_result(await measuring.level(level), options, batch)
+                result = make_level_result(await measurement.level(level), options, batch)
             except StartupError as error:
                 if not results:
                     raise
@@ -93,19 +96,19 @@ async def _levels(
     return ""
 
 
-def _readings(control: Control, facts: ModelFacts, more: Sequence[str]) -> Readings | None:
-    """Ask for statistics; a server that went away has none, and the requests tell that it did."""
+def _read_statistics(control: ControlClient, model: ModelDescription, more: Sequence[str]) -> Readings | None:
+    """Read the server's statistics; None if it is gone, which the failed requests show."""
     try:
-        return readings(control, facts, more)
+        return read_statistics(control, model, more)
     except StartupError:
         return None
 
 
-def _check(options: BenchOptions, facts: TargetFacts) -> None:
-    """Find what cannot be sent before any process is started. Raises BadUsage."""
-    model = facts.model
+def _check(options: BenchOptions, target: TargetDescription) -> None:
+    """Raise BadUsage for impossible requests, before any process starts."""
+    model = target.model
     if model.decoupled and not options.streaming:
-        raise BadUsage(f"model '{model.name}' is decoupled, it answers on streams of gRPC: use -i grpc --streaming")
+        raise BadUsage(f"model '{model.name}' is decoupled and responds on gRPC streams: use -i grpc --streaming")
     if model.max_batch_size and options.batch > model.max_batch_size > 1:
         raise BadUsage(
             f"model '{model.name}' takes at most {model.max_batch_size} inferences in a request: use a smaller -b"
@@ -115,19 +118,19 @@ def _check(options: BenchOptions, facts: TargetFacts) -> None:
     make_corpus(model, options)
 
 
-def _notes(options: BenchOptions, facts: TargetFacts, statistics: object) -> list[str]:
-    """Return what a reader of the figures should know."""
+def _notes(options: BenchOptions, target: TargetDescription, statistics: object) -> list[str]:
+    """Return limitations of the results that the reader must know."""
     notes = []
     if statistics is None:
-        notes.append("the server has no statistics: there is no breakdown of its time")
-    if options.protocol == "http" and not facts.server.binary and options.input_tensor_format == "auto":
-        notes.append("the server does not announce binary tensors: they travel as JSON")
+        notes.append("the server has no statistics: no breakdown of its time is available")
+    if options.protocol == "http" and not target.server.binary and options.input_tensor_format == "auto":
+        notes.append("the server does not announce binary tensors: tensors are sent as JSON")
     return notes
 
 
 @contextlib.contextmanager
 def _interruption() -> Iterator[asyncio.Event]:
-    """Give an event that the first Ctrl-C (or SIGTERM) sets; the second one ends the process as ever."""
+    """Yield an event that the first Ctrl-C (or SIGTERM) sets; the second one ends the process."""
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
 
@@ -137,7 +140,7 @@ def _interruption() -> Iterator[asyncio.Event]:
             loop.remove_signal_handler(number)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(ValueError):  # not the main thread: nobody can press keys there
+        with contextlib.suppress(ValueError):  # signal handlers need the main thread
             loop.add_signal_handler(number, interrupt)
     try:
         yield interrupted
@@ -149,14 +152,14 @@ def _interruption() -> Iterator[asyncio.Event]:
 
 def _result(
     options: BenchOptions,
-    facts: TargetFacts,
+    target: TargetDescription,
     command: str,
     started: str,
     notes: Sequence[str],
     levels: Sequence[LevelResult],
     trouble: str,
 ) -> Result:
-    model = facts.model
+    model = target.model
     return Result(
         format=FORMAT,
         tool=f"tritonpy {__version__}",
@@ -164,7 +167,7 @@ def _result(
         command=command,
         protocol=options.protocol,
         url=options.url,
-        server=f"{facts.server.name} {facts.server.version}".strip(),
+        server=f"{target.server.name} {target.server.version}".strip(),
         model=model.name,
         version=model.version,
         batch=options.batch,

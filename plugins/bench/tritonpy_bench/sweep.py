@@ -1,4 +1,4 @@
-"""Which levels of load are measured, one after the other."""
+"""Selection of the levels of load to measure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class LoadRange(msgspec.Struct, frozen=True):
-    """Levels from `start` by `step` up to `end`; `end` 0 goes on until the latency threshold is missed."""
+    """Levels from `start` to `end` in steps of `step`; with `end` 0, until the threshold is exceeded."""
 
     start: float
     end: float
@@ -16,14 +16,14 @@ class LoadRange(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """A level that was measured, and whether it kept the latency threshold."""
+    """A measured level, and whether it kept the latency threshold."""
 
     level: float
     kept: bool
 
 
 def parse_range(text: str) -> LoadRange:
-    """Read `start[:end[:step]]`; raises ValueError saying what is wrong."""
+    """Parse `start[:end[:step]]`. Raises ValueError with the reason."""
     numbers = [float(part) for part in text.split(":")]
     if not 1 <= len(numbers) <= 3:
         raise ValueError("expected start:end:step")
@@ -38,33 +38,33 @@ def parse_range(text: str) -> LoadRange:
 
 
 def next_level(levels: LoadRange, done: Sequence[Outcome], binary: bool = False) -> float | None:
-    """Return the level to measure after those that are `done`, or None when the search is over."""
+    """Return the next level to measure after `done`, or None if the sweep is complete."""
     if binary:
-        return _bisected(levels, done)
+        return _bisect(levels, done)
     if not done:
         return levels.start
     if not done[-1].kept:
         return None
-    following = levels.start + levels.step * len(done)  # multiplied, not added up: no error of rounding grows
+    following = levels.start + levels.step * len(done)  # multiplied, so that rounding errors do not add up
     return following if not levels.end or following <= levels.end * (1 + 1e-9) else None
 
 
-def _bisected(levels: LoadRange, done: Sequence[Outcome]) -> float | None:
-    """Look for the highest level that keeps the threshold: the ends first, then halves, on the grid of steps."""
+def _bisect(levels: LoadRange, done: Sequence[Outcome]) -> float | None:
+    """Search for the highest level within the threshold: both ends first, then bisect the steps."""
     last = int((levels.end - levels.start) / levels.step + 1e-9)
-    tried = {_place(levels, outcome.level): outcome.kept for outcome in done}
+    tried = {_index(levels, outcome.level): outcome.kept for outcome in done}
     if 0 not in tried:
         return levels.start
     if not tried[0]:
         return None
     if last and last not in tried:
         return levels.start + last * levels.step
-    low = max(place for place, kept in tried.items() if kept)
-    high = min((place for place, kept in tried.items() if not kept), default=last + 1)
+    low = max(index for index, kept in tried.items() if kept)
+    high = min((index for index, kept in tried.items() if not kept), default=last + 1)
     if high - low <= 1:
         return None
     return levels.start + (low + high) // 2 * levels.step
 
 
-def _place(levels: LoadRange, level: float) -> int:
+def _index(levels: LoadRange, level: float) -> int:
     return round((level - levels.start) / levels.step)

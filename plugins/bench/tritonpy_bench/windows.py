@@ -1,4 +1,4 @@
-"""When a window of measurement ends, and when a level has been measured enough."""
+"""End conditions of measurement windows and levels."""
 
 from __future__ import annotations
 
@@ -7,53 +7,59 @@ from collections.abc import Sequence
 import msgspec
 
 from tritonpy_bench.figures.snapshot import Snapshot
-from tritonpy_bench.figures.stability import stable, window
+from tritonpy_bench.figures.stability import window, windows_agree
 from tritonpy_bench.options import BenchOptions
 
-LOOK_S = 0.5
-COUNTING_LOOK_S = 0.1  # where the last request ends a level
-_MOST_INTERVALS = 10
+SNAPSHOT_INTERVAL_S = 0.5
+COUNTED_SNAPSHOT_INTERVAL_S = 0.1  # the last request ends a level
+_MAX_INTERVALS = 10
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """How often is looked within a window, and how long it is at least (s)."""
+class WindowPlan(msgspec.Struct, frozen=True):
+    """Snapshots per window, and the minimum length of a window in seconds."""
 
-    looks: int
+    snapshots: int
     seconds: float
 
     @property
-    def look_s(self) -> float:
-        """Seconds from one look to the next."""
-        return self.seconds / self.looks
+    def interval_s(self) -> float:
+        """Seconds between snapshots."""
+        return self.seconds / self.snapshots
 
 
-def plan(options: BenchOptions) -> Plan:
-    """Return the plan of every window: about two looks a second, or ten where the number of requests is given."""
+def plan(options: BenchOptions) -> WindowPlan:
+    """Return the plan of every window: two snapshots per second, or ten with a fixed request count."""
     seconds = options.measurement_interval / 1e3
-    return Plan(max(round(seconds / (COUNTING_LOOK_S if options.request_count else LOOK_S)), 1), seconds)
+    return WindowPlan(
+        max(round(seconds / (COUNTED_SNAPSHOT_INTERVAL_S if options.request_count else SNAPSHOT_INTERVAL_S)), 1),
+        seconds,
+    )
 
 
-def window_over(options: BenchOptions, looks: Sequence[Snapshot]) -> bool:
-    """Whether a window that was looked at so often is whole.
+def is_window_complete(options: BenchOptions, snapshots: Sequence[Snapshot]) -> bool:
+    """Return whether a window with these snapshots is complete.
 
-    A window of counted requests is whole when the interval is over and so many were answered, or after ten intervals; with a number of
-    requests to make, when all of them ended.
+    With count_windows, it is complete after the interval if enough requests finished, or after ten
+    intervals. With --request-count, it is complete when all requests have finished.
     """
-    if looks[-1].finished:
+    if snapshots[-1].finished:
         return True
     if options.request_count:
         return False
-    wanted = plan(options).looks
-    if len(looks) < wanted:
+    snapshots_needed = plan(options).snapshots
+    if len(snapshots) < snapshots_needed:
         return False
     if options.measurement_mode == "time_windows":
         return True
-    answered = sum(look.succeeded + look.failed for look in looks)
-    return answered >= options.measurement_request_count or len(looks) >= wanted * _MOST_INTERVALS
+    finished_requests = sum(snapshot.succeeded + snapshot.failed for snapshot in snapshots)
+    return finished_requests >= options.measurement_request_count or len(snapshots) >= snapshots_needed * _MAX_INTERVALS
 
 
-def level_over(options: BenchOptions, windows: Sequence[Snapshot]) -> bool:
-    """Whether a level needs no further window: stable, tried often enough, all requests made, or nothing but errors."""
+def is_level_complete(options: BenchOptions, windows: Sequence[Snapshot]) -> bool:
+    """Return whether a level needs no further window.
+
+    It is complete if it is stable, reached the maximum of trials, sent all requests, or has only errors.
+    """
     last = windows[-1]
     return (
         last.finished
@@ -64,5 +70,5 @@ def level_over(options: BenchOptions, windows: Sequence[Snapshot]) -> bool:
 
 
 def is_stable(options: BenchOptions, windows: Sequence[Snapshot]) -> bool:
-    """Whether the last windows agree."""
-    return stable([window(each, options.percentile) for each in windows], options.stability_percentage)
+    """Return whether the last windows agree."""
+    return windows_agree([window(each, options.percentile) for each in windows], options.stability_percentage)

@@ -12,7 +12,7 @@ from tritonpy import Tensor
 from tritonpy.testing import CacheContract
 from tritonpy_cache_local.cache import LocalCache
 from tritonpy_cache_local.options import LocalCacheOptions
-from tritonpy_cache_local.store import cost_of
+from tritonpy_cache_local.store import entry_bytes
 
 
 class TestLocalCache(CacheContract):
@@ -30,8 +30,8 @@ def gauges(cache):
     return {family.name: family.metrics[0].value for family in cache.metrics()}
 
 
-def test_the_metrics_tell_what_happened():
-    cost = cost_of(outputs())
+def test_metrics_count_lookups_and_insertions():
+    cost = entry_bytes(outputs())
     cache = LocalCache(LocalCacheOptions(size=4 * cost))
     for key in (b"a", b"b", b"a"):
         if cache.lookup(key) is None:
@@ -47,26 +47,26 @@ def test_the_metrics_tell_what_happened():
     }  # fmt: skip
 
 
-def test_an_answer_larger_than_the_cache_is_refused_with_one_line(caplog):
+def test_an_oversized_response_is_rejected_and_logged_once(caplog):
     cache = LocalCache(LocalCacheOptions(size=1024))
     with caplog.at_level(logging.WARNING):
         for key in (b"a", b"b", b"c"):
             cache.insert(key, outputs([0.0] * 300))
     assert cache.lookup(b"a") is None
-    assert caplog.text.count("an answer is not cached") == 1
+    assert caplog.text.count("response not cached") == 1
 
 
-def test_a_cache_too_small_for_any_answer_works_and_says_so(caplog):
+def test_a_cache_too_small_for_any_response_works_and_logs_it(caplog):
     with caplog.at_level(logging.WARNING):
         cache = LocalCache(LocalCacheOptions(size=200))
-    assert "the response cache holds no answer: it has 200 bytes, and an answer takes 620 and its data" in caplog.text
+    assert "the response cache of 200 bytes is too small: a response takes 620 bytes and its data" in caplog.text
     cache.insert(b"a", outputs())
     assert cache.lookup(b"a") is None
     LocalCache(LocalCacheOptions(size=1024))
-    assert caplog.text.count("holds no answer") == 1
+    assert caplog.text.count("is too small") == 1
 
 
-def test_a_large_answer_that_is_refused_evicts_nothing():
+def test_a_rejected_response_evicts_nothing():
     cache = LocalCache(LocalCacheOptions(size=1024))
     cache.insert(b"a", outputs())
     cache.insert(b"b", outputs([0.0] * 300))
@@ -82,7 +82,7 @@ def test_a_hit_outlives_its_entry():
     assert found.numpy().tolist() == [5.0]
 
 
-def test_what_a_user_of_a_hit_notes_in_it_does_not_stay():
+def test_changes_to_a_hit_do_not_affect_the_entry():
     cache = LocalCache(LocalCacheOptions(size=4096))
     cache.insert(b"a", [Tensor.from_numpy("T", np.array([b"x", b"yz"], np.object_))])
     (first,) = cache.lookup(b"a")
@@ -93,15 +93,15 @@ def test_what_a_user_of_a_hit_notes_in_it_does_not_stay():
     assert second is not first
 
 
-def test_a_closed_cache_holds_nothing():
+def test_a_closed_cache_is_empty():
     cache = LocalCache(LocalCacheOptions(size=4096))
     cache.insert(b"a", outputs())
     cache.close()
     assert cache.lookup(b"a") is None
 
 
-def test_many_threads_leave_the_counts_in_order():
-    cache = LocalCache(LocalCacheOptions(size=16 * cost_of(outputs())))
+def test_counters_are_consistent_with_many_threads():
+    cache = LocalCache(LocalCacheOptions(size=16 * entry_bytes(outputs())))
 
     def work(seed):
         for turn in range(500):
@@ -124,13 +124,13 @@ def test_many_threads_leave_the_counts_in_order():
 
 
 @pytest.mark.parametrize("array", [np.zeros((0, 3), np.float32), np.float32(3), np.zeros((2, 2), np.float16).T])
-def test_arrays_of_any_form_are_kept(array):
+def test_arrays_of_any_layout_are_stored(array):
     cache = LocalCache(LocalCacheOptions(size=4096))
     cache.insert(b"a", [Tensor("OUT", "FP32", array.shape, np.asarray(array))])
     assert cache.lookup(b"a")[0].data.tolist() == np.asarray(array).tolist()
 
 
-def test_the_families_have_the_help_of_triton():
+def test_metric_families_have_triton_s_help():
     cache = LocalCache(LocalCacheOptions(size=1024))
     assert {family.name: family.description for family in cache.metrics()} == {
         "nv_cache_util": "Cache utilization [0.0 - 1.0]",

@@ -18,14 +18,14 @@ def test_a_size_is_a_number_of_bytes_or_has_a_unit(size, found):
 
 
 @pytest.mark.parametrize("raw", [{}, {"size": 0}, None])
-def test_a_size_is_needed(raw):
+def test_a_size_is_required(raw):
     with pytest.raises(
         InvalidServerConfig, match="Failed to initialize LocalCache: config didn't contain a valid 'size' field"
     ):
         decoded(raw)
 
 
-def test_a_size_that_holds_nothing_is_refused():
+def test_a_size_below_the_minimum_is_rejected():
     with pytest.raises(
         InvalidServerConfig,
         match=r"Failed to initialize LocalCache: Could not initialize buffer .*'size' must be at least 192 bytes; got 191",
@@ -34,6 +34,6 @@ def test_a_size_that_holds_nothing_is_refused():
 
 
 @pytest.mark.parametrize("size", ["abc", -5, "1.5.2MiB", None])
-def test_what_is_no_size_is_refused(size):
+def test_an_invalid_size_is_rejected(size):
     with pytest.raises(InvalidServerConfig, match="size"):
         decoded({"size": size})

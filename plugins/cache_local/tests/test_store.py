@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import Tensor
-from tritonpy_cache_local.store import Store, copy_of, cost_of
+from tritonpy_cache_local.store import LocalStore, copy_outputs, entry_bytes
 
 SIZE = 100
 
 
-def test_the_least_recently_used_goes_first():
-    store = Store(SIZE)
+def test_the_least_recently_used_entry_is_evicted_first():
+    store = LocalStore(SIZE)
     for key in (b"a", b"b", b"c"):
         store.put(key, [], 30)
     assert store.get(b"a") is not None
@@ -23,8 +23,8 @@ def test_the_least_recently_used_goes_first():
     assert [key for key in (b"a", b"b", b"c", b"d") if store.get(key) is not None] == [b"a", b"c", b"d"]
 
 
-def test_an_entry_that_is_there_stays_and_is_used():
-    store, first = Store(SIZE), [1]
+def test_putting_an_existing_entry_counts_as_use():
+    store, first = LocalStore(SIZE), [1]
     store.put(b"a", first, 40)
     store.put(b"b", [], 40)
     store.put(b"a", [2], 40)
@@ -35,8 +35,8 @@ def test_an_entry_that_is_there_stays_and_is_used():
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(1, SIZE), st.booleans())))
-def test_it_does_what_a_list_in_order_of_use_does(steps):
-    store, model = Store(SIZE), []  # (key, cost), the least recently used first
+def test_the_store_behaves_like_a_list_in_order_of_use(steps):
+    store, model = LocalStore(SIZE), []  # (key, cost), least recently used first
     for letter, cost, looks in steps:
         key = letter.encode()
         known = next((entry for entry in model if entry[0] == key), None)
@@ -55,8 +55,8 @@ def test_it_does_what_a_list_in_order_of_use_does(steps):
         assert len(store) == len(model)
 
 
-def test_cleared_it_is_empty():
-    store = Store(SIZE)
+def test_clear_removes_all_entries():
+    store = LocalStore(SIZE)
     store.put(b"a", [], 30)
     store.clear()
     assert (len(store), store.used) == (0, 0)
@@ -64,14 +64,14 @@ def test_cleared_it_is_empty():
 
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("width", [4, 1000])
-def test_what_entries_are_said_to_cost_is_what_they_take(count, width):
-    store, number = Store(1 << 30), 2000
+def test_the_accounted_cost_matches_the_memory_used(count, width):
+    store, number = LocalStore(1 << 30), 2000
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
         for turn in range(number):
             outputs = [Tensor(f"OUT{place}", "FP32", (width,), np.zeros(width, np.float32)) for place in range(count)]
-            store.put(hashlib.sha256(str(turn).encode()).digest(), copy_of(outputs), cost_of(outputs))
+            store.put(hashlib.sha256(str(turn).encode()).digest(), copy_outputs(outputs), entry_bytes(outputs))
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
@@ -79,9 +79,9 @@ def test_what_entries_are_said_to_cost_is_what_they_take(count, width):
     assert store.used <= 1.5 * taken
 
 
-def test_copies_cannot_be_written_to():
+def test_copies_are_read_only():
     array = np.zeros(2, np.float32)
-    (copy,) = copy_of([Tensor("OUT", "FP32", (2,), array)])
+    (copy,) = copy_outputs([Tensor("OUT", "FP32", (2,), array)])
     array[:] = 5
     assert copy.data.tolist() == [0, 0]
     assert not copy.data.flags.writeable

@@ -1,4 +1,4 @@
-"""A response cache for tritonpy in the server's memory."""
+"""A response cache in the server's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cache: a store, its lock, and what is counted."""
+"""The response cache `local`: a locked store with counters."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import ClassVar
 
 from tritonpy import Cache, FamilySnapshot, MetricKind, MetricSnapshot, Options, Tensor, now_ns
 from tritonpy_cache_local.options import LocalCacheOptions
-from tritonpy_cache_local.store import ENTRY_BYTES, TENSOR_BYTES, Store, copy_of, cost_of
+from tritonpy_cache_local.store import ENTRY_BYTES, TENSOR_BYTES, LocalStore, copy_outputs, entry_bytes
 
 log = logging.getLogger("tritonpy.cache")
 
 
 class LocalCache(Cache):
-    """Answers in the server's own memory; the least recently used go first. All models share it.
+    """Responses in the server's memory with least-recently-used eviction, shared by all models.
 
-    A hit is not copied: it is the memory of the entry, which stays until the last answer with it is sent.
+    A hit is not copied. It refers to the memory of the entry, which lives until the last response
+    with it is sent.
     """
 
     Options: ClassVar[type[Options]] = LocalCacheOptions
@@ -25,14 +26,14 @@ class LocalCache(Cache):
     def __init__(self, options: LocalCacheOptions) -> None:
         super().__init__(options)
         self._lock = threading.Lock()
-        self._store = Store(options.size)
+        self._store = LocalStore(options.size)
         self._lookups = self._hits = 0
         self._lookup_ns = self._insertion_ns = 0
-        self._told_of_size = False
+        self._has_logged_size = False
         log.info("response cache of %d bytes in this process", options.size)
         if options.size < ENTRY_BYTES + TENSOR_BYTES:
             log.warning(
-                "the response cache holds no answer: it has %d bytes, and an answer takes %d and its data",
+                "the response cache of %d bytes is too small: a response takes %d bytes and its data",
                 options.size,
                 ENTRY_BYTES + TENSOR_BYTES,
             )
@@ -44,24 +45,24 @@ class LocalCache(Cache):
             self._lookups += 1
             self._hits += found is not None
             self._lookup_ns += now_ns() - start
-        # Their own objects for each answer: what users of a tensor note in it must not stay here.
+        # New tensor objects for each response, because users may attach data to a tensor.
         return found and [Tensor(each.name, each.datatype, each.shape, each.data) for each in found]
 
     def insert(self, key: bytes, outputs: Sequence[Tensor]) -> None:
-        start, cost = now_ns(), cost_of(outputs)
+        start, cost = now_ns(), entry_bytes(outputs)
         if cost > self._store.size:
-            self._refuse(cost)
+            self._reject(cost)
             return
-        kept = copy_of(outputs)  # takes time: not under the lock
+        copied = copy_outputs(outputs)  # slow, so outside of the lock
         with self._lock:
-            self._store.put(key, kept, cost)
+            self._store.put(key, copied, cost)
             self._insertion_ns += now_ns() - start
 
-    def _refuse(self, cost: int) -> None:
-        if not self._told_of_size:
-            self._told_of_size = True
+    def _reject(self, cost: int) -> None:
+        if not self._has_logged_size:
+            self._has_logged_size = True
             log.warning(
-                "an answer is not cached, it needs %d bytes and the response cache has %d; further ones are not told of",
+                "response not cached: it needs %d bytes and the response cache has %d; not logged again",
                 cost,
                 self._store.size,
             )

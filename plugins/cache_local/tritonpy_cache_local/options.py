@@ -1,4 +1,4 @@
-"""What the cache is configured with: `--cache-config=local,size=…`."""
+"""Options of the cache: `--cache-config=local,size=…`."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from msgspec import Meta
 
 from tritonpy import ByteSize, Options
 
-SMALLEST = 192  # Triton's: its allocator needs as much for itself
+SMALLEST = 192  # Triton's minimum, needed by its allocator
 
 
 class LocalCacheOptions(Options, frozen=True):
-    """The keys of `cache: {local: {…}}`; without a size, or with one below 192 bytes, the server does not start."""
+    """The keys of `cache: {local: {…}}`. A size of at least 192 bytes is required."""
 
     size: Annotated[
         ByteSize,
         Meta(
-            description="Bytes for cached answers, what it costs to keep them included; 192 or more. An answer takes about 620 and its data."
+            description="Bytes for cached responses including overhead, at least 192. A response takes about 620 and its data."
         ),
     ] = 0
 

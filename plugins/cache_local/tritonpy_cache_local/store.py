@@ -1,4 +1,4 @@
-"""Entries of known size, of which the least recently used go first. No lock, no clock: the cache brings those."""
+"""A byte-limited store with least-recently-used eviction. Callers provide the lock."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from tritonpy import Tensor
 
-# What an entry costs beside its data, measured on CPython 3.11 to 3.13: the key, its place in the dictionary, and the tensors' objects.
+# Overhead of an entry, measured on CPython 3.11 to 3.13: key, dictionary slot and tensor objects.
 ENTRY_BYTES = 360
 TENSOR_BYTES = 260
 
 
-def cost_of(outputs: Sequence[Tensor]) -> int:
+def entry_bytes(outputs: Sequence[Tensor]) -> int:
     """Return how many bytes of memory an entry with these outputs takes."""
     return ENTRY_BYTES + sum([TENSOR_BYTES + int(tensor.data.nbytes) for tensor in outputs])
 
 
-def copy_of(outputs: Sequence[Tensor]) -> list[Tensor]:
-    """Return tensors with data of their own that nobody can write to."""
+def copy_outputs(outputs: Sequence[Tensor]) -> list[Tensor]:
+    """Return copies with read-only data."""
     copies = []
     for tensor in outputs:
         data = np.array(tensor.data)
@@ -29,8 +29,8 @@ def copy_of(outputs: Sequence[Tensor]) -> list[Tensor]:
     return copies
 
 
-class Store:
-    """At most `size` bytes of entries, overhead included. One that is larger than all of it is not taken."""
+class LocalStore:
+    """Entries of at most `size` bytes in total, overhead included. Larger entries are rejected."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -42,7 +42,7 @@ class Store:
         return len(self._entries)
 
     def get(self, key: bytes) -> Sequence[Tensor] | None:
-        """Return the tensors of an entry, which is the last to go now; None where there is none."""
+        """Return the tensors of an entry and mark it as most recently used, or None."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -50,7 +50,7 @@ class Store:
         return entry[0]
 
     def put(self, key: bytes, outputs: Sequence[Tensor], cost: int) -> None:
-        """Keep `outputs`, which take `cost` bytes, `size` at most; an entry of that key stays as it is."""
+        """Store `outputs` of `cost` bytes, at most `size`. An existing entry stays unchanged."""
         if self.get(key) is not None:
             return
         while self.used + cost > self.size:
@@ -61,6 +61,6 @@ class Store:
         self.used += cost
 
     def clear(self) -> None:
-        """Let everything go."""
+        """Remove all entries."""
         self._entries.clear()
         self.used = 0

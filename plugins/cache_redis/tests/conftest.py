@@ -1,4 +1,4 @@
-"""A real redis-server for each test that wants one, with whatever it is to be started with."""
+"""A real redis-server per test, with the settings of the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ START_S = 20.0
 
 
 class RunningRedis:
-    """A redis-server on a port of 127.0.0.1 that stays the same when it is started again. `tls`: on that port, and no other."""
+    """A redis-server on a port of 127.0.0.1 that stays the same after a restart.
+
+    With `tls` it listens with TLS only.
+    """
 
     def __init__(self, folder: Path, *settings: str) -> None:
         self.port = free_port()
@@ -33,7 +36,7 @@ class RunningRedis:
         self.start()
 
     def start(self) -> None:
-        """Start it, and return when it listens."""
+        """Start it. Returns when it listens."""
         self._process = subprocess.Popen(
             ["redis-server", str(self._folder / "redis.conf")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -42,33 +45,33 @@ class RunningRedis:
             try:
                 socket.create_connection(("127.0.0.1", self.port), 1).close()
             except OSError:
-                assert self._process.poll() is None, "redis-server ended at once"
+                assert self._process.poll() is None, "redis-server ended immediately"
                 assert time.monotonic() < deadline, "redis-server does not listen"
                 time.sleep(0.01)
             else:
                 return
 
     def kill(self) -> None:
-        """End it as a crash does; what it held is lost."""
+        """Kill it as a crash does. Its data is lost."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
-    def stop(self) -> None:
-        """Let it hang: it answers nothing, and its connections stay."""
+    def suspend(self) -> None:
+        """Suspend the process. It responds to nothing, and its connections stay open."""
         assert self._process is not None
         self._process.send_signal(19)
 
-    def go_on(self) -> None:
-        """Let it answer again."""
+    def resume(self) -> None:
+        """Resume the process."""
         assert self._process is not None
         self._process.send_signal(18)
 
 
 @pytest.fixture
 def redis(tmp_path):
-    """Start servers; all of them are gone at the end of the test."""
+    """Start servers and stop all of them at the end of the test."""
     if shutil.which("redis-server") is None:
         pytest.skip("needs redis-server, of Debian's package of that name")
     running = []
@@ -91,7 +94,7 @@ def options_of(server, **more):
 
 @pytest.fixture
 def connect():
-    """Make caches that are closed at the end of the test."""
+    """Create caches that are closed at the end of the test."""
     made = []
 
     def make(server, **more):
@@ -104,7 +107,7 @@ def connect():
 
 
 class Certificates:
-    """Files for both ends: an authority, and what it issued for Redis and for a client."""
+    """Certificate files: an authority, and what it issued for Redis and for a client."""
 
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
@@ -124,7 +127,10 @@ class Certificates:
         return chain, key
 
     def settings(self, clients: str = "no") -> list[str]:
-        """Return what redis-server is started with; `clients`: whether they must show a certificate."""
+        """Return the settings of redis-server.
+
+        `clients`: whether client certificates are required.
+        """
         chain, key = self.server
         return [
             "port 0", "tls-port PORT", f"tls-cert-file {chain}", f"tls-key-file {key}", f"tls-ca-cert-file {self.authority}",

@@ -20,7 +20,7 @@ from tritonpy_cache_redis.options import RedisCacheOptions
 
 KEY = bytes(range(32))
 SECRET = "correct-horse-battery-staple"
-NOBODY = ["user default off"]
+NO_LOGIN = ["user default off"]
 
 
 def outputs(*values):
@@ -32,7 +32,7 @@ def values(found):
 
 
 def stored(cache):
-    """Insert and look up; return what was found."""
+    """Insert and look up. Return the result."""
     cache.insert(KEY, outputs(1, 2))
     return values(cache.lookup(KEY))
 
@@ -48,12 +48,12 @@ class TestRedisCache(CacheContract):
         self._port = redis().port
 
     def make_options(self):
-        # a prefix of its own makes it an empty cache
+        # a separate prefix makes the cache empty
         raw = {**self.options, "port": self._port, "prefix": secrets.token_hex(4)}
         return decode_options(RedisCacheOptions, raw, "options")
 
 
-def test_two_servers_share_what_they_find(redis, connect):
+def test_two_servers_share_responses(redis, connect):
     server = redis()
     one, other = connect(server), connect(server)
     one.insert(KEY, outputs(1, 2))
@@ -75,14 +75,14 @@ def test_keys_have_the_prefix_and_are_readable(redis, connect):
         assert client.ttl(client.keys()[0]) == -1
 
 
-def test_an_answer_ends_with_its_time(redis, connect):
+def test_a_response_expires(redis, connect):
     server = redis()
     connect(server, ttl=1000).insert(KEY, outputs(1))
     with Redis(port=server.port) as client:
         assert 990 < client.ttl(client.keys()[0]) <= 1000
 
 
-def test_a_broken_value_is_a_miss_that_is_told_once_and_overwritten(redis, connect, caplog):
+def test_an_invalid_value_is_a_miss_that_is_logged_once_and_overwritten(redis, connect, caplog):
     server = redis()
     cache = connect(server)
     cache.insert(KEY, outputs(1, 2))
@@ -98,11 +98,11 @@ def test_a_broken_value_is_a_miss_that_is_told_once_and_overwritten(redis, conne
         ):
             client.set(name, broken)
             assert cache.lookup(KEY) is None
-    assert caplog.text.count("a value in Redis is not used") == 1
+    assert caplog.text.count("ignoring a value in Redis") == 1
     assert stored(cache) == [1, 2]
 
 
-def test_a_value_of_another_kind_is_an_error_for_the_core_to_see(redis, connect):
+def test_a_value_of_another_redis_type_raises_an_error(redis, connect):
     server = redis()
     cache = connect(server)
     with Redis(port=server.port) as client:
@@ -111,20 +111,20 @@ def test_a_value_of_another_kind_is_an_error_for_the_core_to_see(redis, connect)
         cache.lookup(KEY)
 
 
-# --- who logs in
+# --- Login
 
 
-def test_a_password_opens(redis, connect):
+def test_a_password_is_accepted(redis, connect):
     assert stored(connect(redis(f"requirepass {SECRET}"), password=SECRET)) == [1, 2]
 
 
-def test_a_user_needs_no_more_than_to_get_and_set_its_own_keys(redis, connect):
-    server = redis(*NOBODY, f"user alice on >{SECRET} ~tritonpy:* +get +set")
+def test_a_user_needs_only_get_and_set_on_its_keys(redis, connect):
+    server = redis(*NO_LOGIN, f"user alice on >{SECRET} ~tritonpy:* +get +set")
     assert stored(connect(server, user="alice", password=SECRET)) == [1, 2]
 
 
 def test_user_and_password_come_from_the_environment_unless_they_are_configured(redis, connect, monkeypatch):
-    server = redis(*NOBODY, f"user alice on >{SECRET} ~* +@all", "user bob on >other ~* +@all")
+    server = redis(*NO_LOGIN, f"user alice on >{SECRET} ~* +@all", "user bob on >other ~* +@all")
     monkeypatch.setenv(USER, "alice")
     monkeypatch.setenv(PASSWORD, SECRET)
     assert stored(connect(server)) == [1, 2]
@@ -140,7 +140,7 @@ def test_user_and_password_come_from_the_environment_unless_they_are_configured(
         {"user": "eve", "password": "wrong-secret"},
     ],
 )
-def test_a_refused_login_fails_the_start_and_tells_no_secret(redis, connect, caplog, login):
+def test_a_rejected_login_fails_the_start_and_shows_no_secret(redis, connect, caplog, login):
     server = redis(f"requirepass {SECRET}", f"user alice on >{SECRET} ~* +@all")
     with caplog.at_level(logging.DEBUG), pytest.raises(StartupError, match="Failed to initialize RedisCache") as caught:
         connect(server, **login)
@@ -150,12 +150,12 @@ def test_a_refused_login_fails_the_start_and_tells_no_secret(redis, connect, cap
 
 
 def test_a_user_without_the_right_fails_the_start(redis, connect):
-    server = redis(*NOBODY, f"user alice on >{SECRET} ~others:* +get +set")
+    server = redis(*NO_LOGIN, f"user alice on >{SECRET} ~others:* +get +set")
     with pytest.raises(StartupError, match="Failed to initialize RedisCache"):
         connect(server, user="alice", password=SECRET)
 
 
-def test_a_database_that_is_not_there_fails_the_start(redis, connect):
+def test_an_unknown_database_fails_the_start(redis, connect):
     with pytest.raises(StartupError, match="DB index"):
         connect(redis(), db=99)
 
@@ -168,7 +168,7 @@ def test_a_certificate_is_checked_against_the_host(redis, connect, certificates)
     assert stored(connect(server, tls_enabled=True, cacert=str(certificates.authority))) == [1, 2]
 
 
-def test_a_certificate_may_have_a_name_that_is_told(redis, connect, certificates):
+def test_a_certificate_may_have_a_configured_name(redis, connect, certificates):
     server = redis(*certificates.settings())
     tls = {"tls_enabled": True, "cacert": str(certificates.authority)}
     assert stored(connect(server, sni="redis.test", **tls)) == [1, 2]
@@ -176,13 +176,13 @@ def test_a_certificate_may_have_a_name_that_is_told(redis, connect, certificates
         connect(server, sni="other.test", **tls)
 
 
-def test_a_certificate_of_a_stranger_fails_the_start(redis, connect, certificates):
+def test_an_untrusted_certificate_fails_the_start(redis, connect, certificates):
     server = redis(*certificates.settings())
     with pytest.raises(StartupError, match=r"(?i)certificate"):
         connect(server, tls_enabled=True, cacert=str(certificates.stranger))
 
 
-def test_redis_may_ask_for_a_certificate_and_a_password(redis, connect, certificates):
+def test_redis_may_require_a_certificate_and_a_password(redis, connect, certificates):
     server = redis(*certificates.settings("yes"), f"requirepass {SECRET}")
     chain, key = map(str, certificates.client)
     tls = {"tls_enabled": True, "cacert": str(certificates.authority), "password": SECRET}
@@ -191,7 +191,7 @@ def test_redis_may_ask_for_a_certificate_and_a_password(redis, connect, certific
         connect(server, **tls)
 
 
-def test_a_folder_of_authorities_will_do(redis, connect, certificates, tmp_path):
+def test_a_folder_of_authorities_is_accepted(redis, connect, certificates, tmp_path):
     server = redis(*certificates.settings())
     folder = tmp_path / "authorities"
     folder.mkdir()
@@ -200,27 +200,27 @@ def test_a_folder_of_authorities_will_do(redis, connect, certificates, tmp_path)
 
 
 @pytest.mark.parametrize("file", ["missing.pem", "nonsense.pem"])
-def test_tls_files_that_cannot_be_used_fail_the_start(redis, connect, tmp_path, file):
+def test_invalid_tls_files_fail_the_start(redis, connect, tmp_path, file):
     (tmp_path / "nonsense.pem").write_text("nonsense")
-    with pytest.raises(StartupError, match="the TLS files cannot be used"):
+    with pytest.raises(StartupError, match="invalid TLS files"):
         connect(redis(), tls_enabled=True, cacert=str(tmp_path / file))
 
 
-# --- a Redis that is not well
+# --- Outages
 
 
-def test_it_need_not_run_when_the_server_starts(redis, connect, caplog):
+def test_the_server_starts_without_redis(redis, connect, caplog):
     server = redis()
     server.kill()
     cache = connect(server)
-    assert "does not answer yet" in caplog.text
+    assert "is not available yet" in caplog.text
     with pytest.raises(RedisError):
         cache.lookup(KEY)
     server.start()
     assert stored(cache) == [1, 2]
 
 
-def test_a_connection_that_was_lost_is_made_again(redis, connect):
+def test_a_lost_connection_is_reopened(redis, connect):
     server = redis()
     cache = connect(server)
     assert stored(cache) == [1, 2]
@@ -230,25 +230,25 @@ def test_a_connection_that_was_lost_is_made_again(redis, connect):
     assert stored(cache) == [1, 2]
 
 
-def test_one_that_hangs_is_not_waited_for_longer_than_told(redis, connect):
+def test_calls_to_a_hanging_redis_time_out(redis, connect):
     server = redis()
-    cache = connect(server, socket_timeout=3_000)  # it must do for the answer below too
-    server.stop()
+    cache = connect(server, socket_timeout=3_000)  # also applies to the response below
+    server.suspend()
     try:
         with pytest.raises(TooLate):
             cache.lookup(KEY)
     finally:
-        server.go_on()
+        server.resume()
     assert stored(cache) == [1, 2]
 
 
-def test_a_full_redis_refuses_and_keeps_answering(redis, connect):
+def test_a_full_redis_rejects_insertions_and_serves_lookups(redis, connect):
     cache = connect(redis("maxmemory 1", "maxmemory-policy noeviction"))
     with pytest.raises(RedisError):
         cache.insert(KEY, outputs(1))
     assert cache.lookup(KEY) is None
 
 
-def test_what_the_core_is_told_follows_from_the_options(redis, connect):
+def test_threads_and_deadline_follow_from_the_options(redis, connect):
     cache = connect(redis(), pool_size=7, deadline=25)
     assert (cache.threads, cache.deadline_ms, cache.blocking, cache.shared) == (7, 25, True, True)

@@ -1,4 +1,4 @@
-"""A server goes on answering, whatever becomes of its Redis."""
+"""A server keeps responding during Redis outages."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from redis import Redis
 
 import tritonpy_cache_redis
 from tritonpy import Backend, InferRequest, Tensor, hookimpl
-from tritonpy.testing import ModelRepository, RunningServer, Witness, running_server
+from tritonpy.testing import ModelRepository, RecordingSink, RunningServer, running_server
 
 SECRET = "correct-horse-battery-staple"
-PATIENCE_S = 30.0
+WAIT_S = 30.0
 CONFIG = """
     backend: "toy" max_batch_size: 8
     input { name: "IN" data_type: TYPE_INT32 dims: -1 }
@@ -53,14 +53,14 @@ def served(folder, server, **more) -> Iterator[RunningServer]:
         yield running
 
 
-def ask(running, value):
-    """Ask with one number, and check the answer."""
-    witness = Witness()
+def infer(running, value):
+    """Send one number and check the response."""
+    recorder = RecordingSink()
     array = np.array([[value]], np.int32)
-    request = InferRequest("m", {"IN": Tensor.from_numpy("IN", array)}, witness.sink)
+    request = InferRequest("m", {"IN": Tensor.from_numpy("IN", array)}, recorder.sink)
     running.engine.infer(request)
-    ((response,),) = witness.wait(request)
-    witness.check(request)
+    ((response,),) = recorder.wait(request)
+    recorder.check(request)
     assert response.error is None, response.error
     assert response.outputs[0].numpy().tolist() == [[2 * value]]
 
@@ -71,25 +71,25 @@ def counts(running):
 
 
 def until_hit(running, value=7):
-    """Ask until Redis answers."""
-    before, deadline = counts(running)[1], time.monotonic() + PATIENCE_S
+    """Send requests until Redis responds."""
+    before, deadline = counts(running)[1], time.monotonic() + WAIT_S
     while counts(running)[1] == before:
-        assert time.monotonic() < deadline, "the cache never answered again"
-        ask(running, value)
+        assert time.monotonic() < deadline, "the cache had no more hits"
+        infer(running, value)
 
 
 @contextlib.contextmanager
 def load(running, threads=4):
-    """Ask from several threads meanwhile; every answer is checked, and at the end all of them were right."""
+    """Send requests from several threads meanwhile. All responses must be correct."""
     going, errors, numbers = threading.Event(), [], itertools.count()
-    asked = []
+    sent = []
 
     def work():
         try:
             while not going.is_set():
                 value = next(numbers) % 50
-                ask(running, value)
-                asked.append(value)
+                infer(running, value)
+                sent.append(value)
         except BaseException as error:
             errors.append(error)
 
@@ -97,7 +97,7 @@ def load(running, threads=4):
     for worker in workers:
         worker.start()
     try:
-        yield asked
+        yield sent
     finally:
         going.set()
         for worker in workers:
@@ -105,66 +105,66 @@ def load(running, threads=4):
     assert not errors, errors[0]
 
 
-def wait_for_more(asked, count=100):
-    """Return when that many more requests were answered."""
-    start, deadline = len(asked), time.monotonic() + PATIENCE_S
-    while len(asked) < start + count:
-        assert time.monotonic() < deadline, "requests are not answered any more"
+def wait_for_more(sent, count=100):
+    """Return when `count` more requests have responses."""
+    start, deadline = len(sent), time.monotonic() + WAIT_S
+    while len(sent) < start + count:
+        assert time.monotonic() < deadline, "requests get no more responses"
         time.sleep(0.002)
 
 
-def test_answers_outlive_the_server(redis, tmp_path):
+def test_cached_responses_outlive_the_server(redis, tmp_path):
     server = redis()
     with served(tmp_path, server) as running:
         until_hit(running)
     with served(tmp_path, server, deadline=30_000, socket_timeout=30_000) as running:
-        ask(running, 7)
+        infer(running, 7)
         assert counts(running) == (1, 1, 0)
 
 
-def test_a_redis_that_never_ran_costs_no_answer(redis, tmp_path):
+def test_no_request_fails_without_redis(redis, tmp_path):
     server = redis()
     server.kill()
-    with served(tmp_path, server) as running, load(running) as asked:
-        wait_for_more(asked)
+    with served(tmp_path, server) as running, load(running) as sent:
+        wait_for_more(sent)
         assert counts(running)[1] == 0
 
 
-def test_killed_and_started_again_under_load_it_is_used_again(redis, tmp_path):
+def test_a_restarted_redis_is_used_again(redis, tmp_path):
     server = redis()
     with served(tmp_path, server) as running:
-        with load(running) as asked:
+        with load(running) as sent:
             until_hit(running)
             for _ in range(2):
                 server.kill()
-                wait_for_more(asked)
+                wait_for_more(sent)
                 server.start()
-                wait_for_more(asked)
+                wait_for_more(sent)
         until_hit(running)
         success, hits, misses = counts(running)
         assert hits + misses == success
 
 
-def test_one_that_hangs_under_load_is_left_alone_until_it_answers_again(redis, tmp_path):
+def test_a_hanging_redis_is_skipped_until_it_responds(redis, tmp_path):
     server = redis()
     with served(tmp_path, server, deadline=20, socket_timeout=200) as running:
-        with load(running) as asked:
+        with load(running) as sent:
             until_hit(running)
-            server.stop()
-            wait_for_more(asked, 300)
-            server.go_on()
-            wait_for_more(asked)
+            server.suspend()
+            wait_for_more(sent, 300)
+            server.resume()
+            wait_for_more(sent)
         until_hit(running)
 
 
-def test_values_that_others_broke_are_computed_again(redis, tmp_path):
+def test_invalid_values_are_computed_again(redis, tmp_path):
     server = redis()
     with served(tmp_path, server) as running:
         until_hit(running)
         with Redis(port=server.port) as client:
             for key in client.scan_iter():
                 client.set(key, b"nonsense")
-        ask(running, 7)
+        infer(running, 7)
         until_hit(running)
 
 
@@ -176,25 +176,25 @@ def test_the_secret_is_in_no_log(redis, tmp_path, caplog):
             client.config_set("requirepass", "another one")
         server.kill()
         for value in range(20):
-            ask(running, value)
+            infer(running, value)
     assert "failed" in caplog.text
     assert SECRET not in caplog.text
 
 
 @pytest.mark.parametrize("size", [1 << 20])
-def test_large_answers_travel_too(redis, tmp_path, size):
+def test_large_responses_are_cached(redis, tmp_path, size):
     server = redis()
     with served(tmp_path, server, deadline=30_000, socket_timeout=30_000) as running:
         array = np.arange(size, dtype=np.int32)[None]
         for _ in range(2):
-            witness = Witness()
-            request = InferRequest("m", {"IN": Tensor.from_numpy("IN", array)}, witness.sink)
+            recorder = RecordingSink()
+            request = InferRequest("m", {"IN": Tensor.from_numpy("IN", array)}, recorder.sink)
             running.engine.infer(request)
-            ((response,),) = witness.wait(request)
+            ((response,),) = recorder.wait(request)
             assert np.array_equal(response.outputs[0].numpy(), array * 2)
-            deadline = time.monotonic() + PATIENCE_S
+            deadline = time.monotonic() + WAIT_S
             with Redis(port=server.port) as client:
                 while not client.keys():
-                    assert time.monotonic() < deadline, "the answer was not inserted"
+                    assert time.monotonic() < deadline, "the response was not inserted"
                     time.sleep(0.005)
         assert counts(running) == (2, 1, 1)

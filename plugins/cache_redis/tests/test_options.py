@@ -12,7 +12,7 @@ def decoded(**raw):
     return decode_options(RedisCacheOptions, raw, "cache.redis")
 
 
-def test_triton_s_options_are_read_as_its_flags_spell_them():
+def test_triton_s_option_names_are_accepted():
     found = decoded(
         **ADDRESS, user="u", password="p", db="2", connect_timeout="5", socket_timeout="6", pool_size="7", wait_timeout="8",
         tls_enabled="true", cert="c", key="k", cacert="a", cacert_dir="d", sni="n",
@@ -24,21 +24,21 @@ def test_triton_s_options_are_read_as_its_flags_spell_them():
     assert found.sni == "n"
 
 
-def test_a_pool_is_waited_for_as_long_as_in_triton():
+def test_the_pool_timeout_is_triton_s():
     assert decoded(**ADDRESS).wait_timeout == 1000
 
 
 @pytest.mark.parametrize("raw", [{}, {"host": "redis"}, {"port": 1}, {"host": "", "port": 1}])
-def test_an_address_is_needed(raw):
+def test_an_address_is_required(raw):
     with pytest.raises(InvalidServerConfig, match="Failed to initialize RedisCache, didn't specify address"):
         decoded(**raw)
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "text"),
     [
-        ({"cert": "c"}, "'cert' and 'key' are given together"),
-        ({"tls_enabled": True, "key": "k"}, "'cert' and 'key' are given together"),
+        ({"cert": "c"}, "'cert' and 'key' must be given together"),
+        ({"tls_enabled": True, "key": "k"}, "'cert' and 'key' must be given together"),
         ({"cacert": "a"}, "need 'tls_enabled'"),
         ({"sni": "n"}, "need 'tls_enabled'"),
         ({"pool_size": 0}, "pool_size"),
@@ -48,8 +48,8 @@ def test_an_address_is_needed(raw):
         ({"passwort": "p"}, "passwort"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(raw, said):
-    with pytest.raises(InvalidServerConfig, match=said):
+def test_invalid_options_are_rejected(raw, text):
+    with pytest.raises(InvalidServerConfig, match=text):
         decoded(**ADDRESS | raw)
 
 
@@ -58,7 +58,7 @@ def test_a_password_may_look_like_a_number(password):
     assert str(decoded(**ADDRESS, password=password).password) == "123456"
 
 
-def test_a_mistake_elsewhere_does_not_tell_the_password():
+def test_errors_do_not_show_the_password():
     with pytest.raises(InvalidServerConfig) as caught:
         decoded(host="h", port="x", password=987654321)
     assert "987654321" not in str(caught.value)

@@ -18,7 +18,7 @@ TEXT = Tensor.from_numpy("TEXT", np.array([b"", b"\x00x"], np.object_))
 
 
 def signed(head, data=b"", version=1, magic=b"TPYC"):
-    """Return a value whose checksum is right, whatever it says."""
+    """Return a value with a correct checksum and arbitrary content."""
     head = msgspec.msgpack.encode(head)
     body = head + bytes(-len(head) % 16) + data
     return struct.pack("<4sIII", magic, version, zlib.crc32(body), len(head)) + body
@@ -26,7 +26,7 @@ def signed(head, data=b"", version=1, magic=b"TPYC"):
 
 @pytest.mark.parametrize("name", DATATYPES)
 @pytest.mark.parametrize("shape", [(), (0, 2), (3,), (2, 3)])
-def test_every_datatype_and_shape_comes_back(name, shape):
+def test_every_datatype_and_shape_is_restored(name, shape):
     data, count = Random(0), int(np.prod(shape))
     if name == "BYTES":
         tensor = Tensor.from_numpy("A", np.full(shape, b"text", np.object_))
@@ -38,23 +38,23 @@ def test_every_datatype_and_shape_comes_back(name, shape):
     assert second.numpy().tolist() == [[1, 2, 3]]
 
 
-def test_arrays_lie_where_their_numbers_want_to():
+def test_arrays_are_aligned():
     doubles = Tensor.from_numpy("D", np.array([1.5], np.float64))
     for found in unpack(pack([TEXT, doubles, OUT, doubles])):
         assert found.data.flags.aligned
 
 
-def test_no_outputs_are_outputs_too():
+def test_an_empty_list_of_outputs_is_restored():
     assert unpack(pack([])) == []
 
 
-def test_an_array_of_any_order_is_stored_in_that_of_its_elements():
+def test_arrays_are_stored_in_c_order():
     turned = Tensor("T", "INT32", (3, 2), np.arange(6, dtype=np.int32).reshape(2, 3).T)
     (found,) = unpack(pack([turned]))
     assert found.numpy().tolist() == turned.data.tolist()
 
 
-def test_every_change_of_one_byte_is_seen():
+def test_every_changed_byte_is_detected():
     value = pack([OUT, TEXT])
     for place in range(len(value)):
         changed = bytearray(value)
@@ -63,7 +63,7 @@ def test_every_change_of_one_byte_is_seen():
             unpack(bytes(changed))
 
 
-def test_every_part_of_a_value_is_seen_to_be_one():
+def test_every_truncated_value_is_detected():
     value = pack([OUT, TEXT])
     for length in range(len(value)):
         with pytest.raises(BrokenValue):
@@ -73,7 +73,7 @@ def test_every_part_of_a_value_is_seen_to_be_one():
 
 
 @given(st.binary(max_size=200))
-def test_nonsense_is_seen_to_be_that(data):
+def test_random_bytes_are_rejected(data):
     with pytest.raises(BrokenValue):
         unpack(data)
 
@@ -94,6 +94,6 @@ def test_nonsense_is_seen_to_be_that(data):
         signed("A"),
     ],
 )
-def test_what_does_not_fit_is_not_believed(value):
+def test_inconsistent_heads_are_rejected(value):
     with pytest.raises(BrokenValue):
         unpack(value)

@@ -1,4 +1,4 @@
-"""A response cache for tritonpy that servers share through Redis. Discovery imports this module only; the client is loaded with the cache itself."""
+"""A response cache in Redis, shared by servers. Plugin discovery imports this module only."""
 
 from __future__ import annotations
 

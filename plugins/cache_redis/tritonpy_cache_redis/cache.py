@@ -1,4 +1,7 @@
-"""The cache: look-ups and insertions in Redis. The core sees to threads, deadlines, and to leaving it alone while it is down."""
+"""The response cache `redis`: lookups and insertions.
+
+The core handles threads, deadlines and outages.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,11 @@ log = logging.getLogger("tritonpy.cache")
 
 
 class RedisCache(Cache):
-    """Answers in Redis: they outlive the server, and several servers share them.
+    """Responses in Redis. They outlive the server and are shared by several servers.
 
-    A server starts although Redis does not run: it is used as soon as it does. What no waiting can mend (a refused login, a certificate that is not
-    trusted) fails the start. Bound the memory in Redis itself: `maxmemory` with the policy `allkeys-lru`, or `ttl`.
+    A server starts without Redis and uses it as soon as it is available. Permanent errors, such as
+    a failed login or an untrusted certificate, fail the start. Limit the memory in Redis:
+    `maxmemory` with the policy `allkeys-lru`, or `ttl`.
     """
 
     Options: ClassVar[type[Options]] = RedisCacheOptions
@@ -36,16 +40,17 @@ class RedisCache(Cache):
         self._ttl = options.ttl or None
         self._client = make_client(options)
         self._broken = 0
-        self._try()
+        self._check_connection()
 
-    def _try(self) -> None:
+    def _check_connection(self) -> None:
         where = f"{self.options.host}:{self.options.port}"
         try:
-            self._client.get(f"{self._prefix}start")  # not a PING: this is what the user must be allowed to do
+            # Not PING, because the user needs the right to GET.
+            self._client.get(f"{self._prefix}start")
         except (RedisError, OSError) as error:
             if _is_final(error):
                 raise StartupError(f"Failed to initialize RedisCache: {where}: {error}") from error
-            log.warning("response cache: Redis at %s does not answer yet: %s", where, error)
+            log.warning("response cache: Redis at %s is not available yet: %s", where, error)
         else:
             log.info("response cache in Redis at %s", where)
 
@@ -57,7 +62,7 @@ class RedisCache(Cache):
             return unpack(value)
         except BrokenValue as error:
             self._broken += 1
-            log.log(logging.WARNING if self._broken == 1 else logging.DEBUG, "a value in Redis is not used: %s", error)
+            log.log(logging.WARNING if self._broken == 1 else logging.DEBUG, "ignoring a value in Redis: %s", error)
             return None
 
     def insert(self, key: bytes, outputs: Sequence[Tensor]) -> None:
@@ -68,7 +73,7 @@ class RedisCache(Cache):
 
 
 def _is_final(error: BaseException) -> bool:
-    """Say whether waiting cannot help: a login, a right or a certificate is refused."""
+    """Return whether retrying cannot help: the login, a right or a certificate was rejected."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, (AuthenticationError, NoPermissionError, ssl.SSLError)):

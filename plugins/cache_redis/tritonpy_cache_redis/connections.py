@@ -1,4 +1,4 @@
-"""A client of Redis as the options describe it."""
+"""The Redis client with its connection pool."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USER, PASSWORD = "TRITONCACHE_REDIS_USERNAME", "TRITONCACHE_REDIS_PASSWORD"
 
 
 class TlsConnection(Connection):
-    """A connection that is encrypted with a context made once, and may expect another name than the host's."""
+    """A connection with a shared TLS context. It may expect another name than the host's."""
 
     def __init__(self, *, context: ssl.SSLContext, expected_name: str, **options: Any) -> None:
         super().__init__(**options)  # type: ignore[no-untyped-call]
@@ -36,7 +36,10 @@ class TlsConnection(Connection):
 
 
 def make_client(options: RedisCacheOptions) -> Redis:
-    """Return a client; it connects when it is used, and again where a connection was lost. Raises StartupError for bad TLS files."""
+    """Return a client, which connects on use and reconnects.
+
+    Raises `StartupError` for invalid TLS files.
+    """
     settings: dict[str, Any] = {
         "host": options.host,
         "port": options.port,
@@ -46,7 +49,8 @@ def make_client(options: RedisCacheOptions) -> Redis:
         "socket_connect_timeout": _seconds(options.connect_timeout),
         "socket_timeout": _seconds(options.socket_timeout),
         "socket_keepalive": True,
-        # Once, for a connection that Redis closed meanwhile. A time-out is not tried again: the request is gone by then.
+        # Retry once for a connection that Redis closed. Timeouts are not retried: the request does
+        # not wait that long.
         "retry": Retry(NoBackoff(), 1, supported_errors=(NoConnection,)),
     }
     kind: type[Connection] = Connection
@@ -67,7 +71,7 @@ def _context(options: RedisCacheOptions) -> ssl.SSLContext:
         if options.cert is not None:
             context.load_cert_chain(options.cert, options.key)
     except OSError as error:  # ssl.SSLError is one
-        raise StartupError(f"Failed to initialize RedisCache: the TLS files cannot be used: {error}") from error
+        raise StartupError(f"Failed to initialize RedisCache: invalid TLS files: {error}") from error
     return context
 
 

@@ -1,9 +1,10 @@
-"""Outputs as one string of bytes, and back.
+"""Binary format of cached outputs.
 
-    "TPYC" · format 1 · CRC-32 of all that follows · length of the head · head · data of each tensor
+"TPYC" · format 1 · CRC-32 of the rest · length of the head · head · data of each tensor
 
-Numbers are little-endian and unsigned, of 4 bytes. The head is MessagePack: (name, datatype, shape, bytes) per tensor. Head and data are filled up
-to 16 bytes each, so that arrays lie well in memory. Nothing in it is code, and nothing is believed that does not fit.
+Numbers are little-endian, unsigned, of 4 bytes. The head is MessagePack: (name, datatype, shape,
+bytes) per tensor. Head and data are padded to 16 bytes each for alignment. The format contains no
+code, and every field is validated.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class BrokenValue(ValueError):
-    """What was stored is not, or no longer, what this version of the format writes."""
+    """The stored bytes do not have this version of the format."""
 
 
 def pack(outputs: Sequence[Tensor]) -> bytes:
-    """Return the outputs as one string."""
+    """Return the outputs as bytes."""
     head = _encode([(tensor.name, tensor.datatype, tensor.shape, tensor.data.nbytes) for tensor in outputs])
-    parts = [head, _filling(len(head))]
+    parts = [head, _padding(len(head))]
     for tensor in outputs:
-        parts += [tensor.data.reshape(-1).view(np.uint8).data, _filling(tensor.data.nbytes)]
+        parts += [tensor.data.reshape(-1).view(np.uint8).data, _padding(tensor.data.nbytes)]
     checksum = 0
     for part in parts:
         checksum = zlib.crc32(part, checksum)
@@ -44,22 +45,22 @@ def pack(outputs: Sequence[Tensor]) -> bytes:
 
 
 def unpack(value: bytes) -> list[Tensor]:
-    """Return the outputs as views on `value`. Raises BrokenValue."""
+    """Return the outputs as views of `value`. Raises `BrokenValue`."""
     if len(value) < _START.size:
         raise BrokenValue("it is too short")
     magic, version, checksum, length = _START.unpack_from(value)
     if (magic, version) != (_MAGIC, _FORMAT):
-        raise BrokenValue("it is of another format")
+        raise BrokenValue("it has another format")
     if zlib.crc32(memoryview(value)[_START.size :]) != checksum:
         raise BrokenValue("its checksum is wrong")
     try:
         head = _decode(value[_START.size : _START.size + length])
     except msgspec.DecodeError as error:
-        raise BrokenValue(f"its head cannot be read: {error}") from error
-    at, outputs = _START.size + length + len(_filling(length)), []
+        raise BrokenValue(f"its head is invalid: {error}") from error
+    at, outputs = _START.size + length + len(_padding(length)), []
     for name, datatype, shape, size in head:
         outputs.append(_tensor(name, datatype, shape, memoryview(value)[at : at + size], size))
-        at += size + len(_filling(size))
+        at += size + len(_padding(size))
     if at != len(value):
         raise BrokenValue("its length is wrong")
     return outputs
@@ -68,11 +69,11 @@ def unpack(value: bytes) -> list[Tensor]:
 def _tensor(name: str, datatype: str, shape: tuple[int, ...], data: memoryview, size: int) -> Tensor:
     kind = DATATYPES.get(datatype)
     if kind is None or len(data) != size or any(dim < 0 for dim in shape):
-        raise BrokenValue(f"its output '{name}' is nonsense")
+        raise BrokenValue(f"its output '{name}' is invalid")
     if kind.itemsize and prod(shape) * kind.itemsize != size:
-        raise BrokenValue(f"its output '{name}' has another size than its shape")
+        raise BrokenValue(f"its output '{name}' has a size that does not match its shape")
     return Tensor.from_buffer(name, datatype, shape, data)
 
 
-def _filling(size: int) -> bytes:
+def _padding(size: int) -> bytes:
     return bytes(-size % _ALIGNMENT)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tritonpy_ensemble.plan import make_plan
 
-from .stage import DECOUPLED, ensemble, step
+from .scripted_engine import DECOUPLED, ensemble, step
 
 DIAMOND = ensemble(
     step("a", "X=IN", "L=left R=right")
@@ -50,7 +50,7 @@ def test_the_order_of_the_configuration_does_not_matter_for_the_rank():
     assert [(each.model, each.rank) for each in make_plan(turned).steps] == [("b", 1), ("a", 0)]
 
 
-def test_what_no_wanted_output_needs_is_left_out():
+def test_steps_that_no_requested_output_needs_are_left_out():
     plan = make_plan(TWO_ENDS, {"OUT"})
     assert models(plan) == ["a", "b"]
     assert [name for name, _ in plan.inputs] == ["IN"]
@@ -59,40 +59,40 @@ def test_what_no_wanted_output_needs_is_left_out():
     assert models(make_plan(TWO_ENDS, {"MID"})) == ["a"]
 
 
-def test_an_output_that_another_step_reads_is_both():
+def test_an_output_may_also_be_read_by_a_step():
     plan = make_plan(TWO_ENDS)
     number = plan.tensors.index("MID")
     assert plan.is_output[number]
     assert plan.uses[number] == 1
 
 
-def test_only_the_mapped_and_needed_outputs_of_a_member_are_asked_for():
+def test_only_mapped_and_needed_outputs_of_a_member_are_requested():
     steps = step("a", "X=IN", "Y=OUT Z=MORE")
-    assert list(make_plan(ensemble(steps, outputs="OUT MORE")).steps[0].wants) == ["Y", "Z"]
-    assert list(make_plan(ensemble(steps, outputs="OUT MORE"), {"MORE"}).steps[0].wants) == ["Z"]
+    assert list(make_plan(ensemble(steps, outputs="OUT MORE")).steps[0].requested_outputs) == ["Y", "Z"]
+    assert list(make_plan(ensemble(steps, outputs="OUT MORE"), {"MORE"}).steps[0].requested_outputs) == ["Z"]
 
 
-def test_a_step_is_told_by_its_place_its_model_and_its_tensors():
+def test_a_step_description_has_its_place_model_and_tensors():
     config = ensemble(step("a", "X=IN", "Y=mid") + step("b", "X=mid", "Y=OUT", version=3))
-    assert [each.said for each in make_plan(config).steps] == [
+    assert [each.description for each in make_plan(config).steps] == [
         "step 0, model 'a': 'mid' from 'IN'",
         "step 1, model 'b' version 3: 'OUT' from 'mid'",
     ]
 
 
-def test_a_step_is_called_by_the_name_that_the_engine_knows():
+def test_a_step_uses_the_engine_s_model_name():
     config = ensemble(step("a", "X=IN", "Y=OUT"))
     config.ensemble_scheduling.step[0].model_namespace = "repository"
     assert models(make_plan(config)) == ["repository::a"]
 
 
-def test_the_dimensions_of_an_output_are_those_that_the_steps_make():
+def test_output_dimensions_are_those_before_the_reshape():
     config = ensemble(step("a", "X=IN", "Y=OUT"))
     config.output[0].reshape.shape.extend([2, 3])
     assert [output.dims for output in make_plan(config).outputs] == [(2, 3)]
 
 
-def test_a_plan_knows_whether_answers_may_be_many():
+def test_a_plan_is_decoupled_if_its_ensemble_is():
     assert not make_plan(DIAMOND).decoupled
     assert make_plan(ensemble(step("a", "X=IN", "Y=OUT"), more=DECOUPLED)).decoupled
 

@@ -3,14 +3,14 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument, SequenceInfo
-from tritonpy_ensemble.sequences import parameters_of, sequence_of
+from tritonpy_ensemble.sequences import next_sequence, sequence_parameters
 
 BEFORE = SequenceInfo(5, start=True)
 
 
-def test_an_answer_that_says_nothing_of_it_leaves_the_sequence_as_it_is():
-    assert sequence_of({"other": 1}, BEFORE) is BEFORE
-    assert sequence_of({}, None) is None
+def test_a_response_without_sequence_parameters_keeps_the_sequence():
+    assert next_sequence({"other": 1}, BEFORE) is BEFORE
+    assert next_sequence({}, None) is None
 
 
 @pytest.mark.parametrize(
@@ -23,12 +23,12 @@ def test_an_answer_that_says_nothing_of_it_leaves_the_sequence_as_it_is():
         ({"sequence_start": False}, SequenceInfo(5)),
     ],
 )
-def test_an_answer_that_says_something_replaces_both_flags(parameters, expected):
-    assert sequence_of(parameters, BEFORE) == expected
+def test_a_response_with_a_sequence_parameter_replaces_both_flags(parameters, expected):
+    assert next_sequence(parameters, BEFORE) == expected
 
 
-def test_flags_outside_any_sequence_belong_to_number_0():
-    assert sequence_of({"sequence_start": True}, None) == SequenceInfo(0, start=True)
+def test_flags_without_a_sequence_use_id_0():
+    assert next_sequence({"sequence_start": True}, None) == SequenceInfo(0, start=True)
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_flags_outside_any_sequence_belong_to_number_0():
         ({"sequence_end": "yes"}, "expect parameter 'sequence_end' to be TRITONSERVER_PARAMETER_BOOL"),
     ],
 )
-def test_values_of_another_type_are_refused_in_triton_s_words(parameters, text):
+def test_values_of_a_wrong_type_are_rejected_with_triton_s_text(parameters, text):
     with pytest.raises(InvalidArgument) as refused:
-        sequence_of(parameters, None)
+        next_sequence(parameters, None)
     assert refused.value.message == text
 
 
-def test_every_answer_tells_the_sequence():
-    assert parameters_of(None) == {"sequence_id": 0, "sequence_start": False, "sequence_end": False}
-    assert parameters_of(SequenceInfo("s", end=True)) == {
+def test_every_response_has_sequence_parameters():
+    assert sequence_parameters(None) == {"sequence_id": 0, "sequence_start": False, "sequence_end": False}
+    assert sequence_parameters(SequenceInfo("s", end=True)) == {
         "sequence_id": "s",
         "sequence_start": False,
         "sequence_end": True,

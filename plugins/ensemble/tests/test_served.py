@@ -1,4 +1,4 @@
-"""A whole server with models in threads: ensembles among models that call, fail, and answer many times."""
+"""A whole server with models in threads: ensembles of models that call, fail and stream."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from tritonpy import Backend, CallbackSink, InferRequest, InferResponse, Tensor, hookimpl
-from tritonpy.testing import Witness, running_server
+from tritonpy.testing import RecordingSink, running_server
 
-from .stage import ints
+from .scripted_engine import ints
 
 SILENT = {"http": False, "grpc": False, "metrics": False}
 WIDTH = 64
 
 
 class AddingBackend(Backend):
-    """Answers IN + 1; a batch with a -13 in it fails."""
+    """Returns IN + 1. A batch that contains -13 fails."""
 
     def infer(self, inputs):
         if (inputs["IN"] == -13).any():
@@ -29,7 +29,7 @@ class AddingBackend(Backend):
 
 
 class CountingBackend(Backend):
-    """Decoupled: answers as often as its input says, from a thread."""
+    """Decoupled: sends as many responses as its input says, from a thread."""
 
     def execute(self, batch):
         for request in batch.requests:
@@ -37,29 +37,29 @@ class CountingBackend(Backend):
 
     def _count(self, request):
         for number in range(int(request.inputs["IN"].numpy().ravel()[0])):
-            if not request.wait_for_room():
+            if not request.wait_for_credit():
                 break
             request.respond(InferResponse([ints("OUT", [[number]])], self.model.name, self.model.version, final=False))
         request.respond(InferResponse((), self.model.name, self.model.version, empty=True))
 
 
 class CallingBackend(Backend):
-    """Asks the model that the parameter `calls` names, and gives its answer back."""
+    """Calls the model in the parameter `calls` and returns its response."""
 
     def execute(self, batch):
         for request in batch.requests:
-            done, answers = threading.Event(), []
+            done, responses = threading.Event(), []
             sink = CallbackSink(
-                lambda _call, response, answers=answers, done=done: (answers.append(response), done.set())
+                lambda _call, response, responses=responses, done=done: (responses.append(response), done.set())
             )
             call = InferRequest(self.model.parameters["calls"], dict(request.inputs), sink, parent=request)
             self.model.engine.infer(call)
             done.wait()
-            (answer,) = answers
-            if answer.error is not None:
-                request.respond(InferResponse.failed(request, answer.error))
+            (final,) = responses
+            if final.error is not None:
+                request.respond(InferResponse.failed(request, final.error))
             else:
-                request.respond(InferResponse([each.view("OUT", each.shape) for each in answer.outputs]))
+                request.respond(InferResponse([each.view("OUT", each.shape) for each in final.outputs]))
 
 
 class Plugin:
@@ -72,7 +72,7 @@ TENSORS = 'input { name: "IN" data_type: TYPE_INT32 dims: -1 } output { name: "O
 
 
 def chain(*models, most=0):
-    """Return the configuration of an ensemble of models one after the other."""
+    """Return the configuration of an ensemble that runs models in order."""
     names = ["IN", *(f"t{number}" for number in range(1, len(models))), "OUT"]
     steps = " ".join(
         f'step {{ model_name: "{model}" model_version: -1 input_map {{ key: "IN" value: "{read}" }} '
@@ -100,47 +100,47 @@ def engine(tmp_path_factory):
     models.add("four", chain("two", "two"))
     models.add("few", chain("adding", "adding", most=1))
     models.add("counted", chain("adding", "counting", "two", most=2))
-    for name, calls in (("asking", "two"), ("asking_itself", "looped")):
+    for name, calls in (("calling", "two"), ("calling_itself", "looped")):
         models.add(
             name,
             f'backend: "calling" max_batch_size: 4 {TENSORS} parameters {{ key: "calls" value {{ string_value: "{calls}" }} }}',
         )
-    models.add("asked", chain("asking", "adding"))
-    models.add("looped", chain("adding", "asking_itself"))
+    models.add("called", chain("calling", "adding"))
+    models.add("looped", chain("adding", "calling_itself"))
     with running_server({"repositories": [{"url": str(models.path)}], "frontends": SILENT}, [Plugin()]) as server:
         yield server.engine
 
 
 @pytest.fixture
-def witness():
-    return Witness()
+def recorder():
+    return RecordingSink()
 
 
-def ask(engine, witness, model, *numbers, **fields):
-    request = InferRequest(model, {"IN": ints("IN", [list(numbers)])}, witness.sink, **fields)
+def infer(engine, recorder, model, *numbers, **fields):
+    request = InferRequest(model, {"IN": ints("IN", [list(numbers)])}, recorder.sink, **fields)
     engine.infer(request)
     return request
 
 
-def result(witness, request):
-    """Return the numbers of each answer with data."""
-    (answers,) = witness.wait(request)
-    witness.check(request)
-    for answer in answers:
-        if answer.error is not None:
-            raise answer.error
-    return [answer.outputs[0].numpy().ravel().tolist() for answer in answers if not answer.empty]
+def result(recorder, request):
+    """Return the numbers of each response with data."""
+    (responses,) = recorder.wait(request)
+    recorder.check(request)
+    for final in responses:
+        if final.error is not None:
+            raise final.error
+    return [final.outputs[0].numpy().ravel().tolist() for final in responses if not final.empty]
 
 
-@pytest.mark.parametrize(("model", "added"), [("two", 2), ("four", 4), ("few", 2), ("asking", 2), ("asked", 3)])
-def test_ensembles_within_ensembles_and_calls_give_the_sum_of_their_steps(engine, witness, model, added):
-    assert result(witness, ask(engine, witness, model, 1, 2)) == [[1 + added, 2 + added]]
+@pytest.mark.parametrize(("model", "added"), [("two", 2), ("four", 4), ("few", 2), ("calling", 2), ("called", 3)])
+def test_nested_ensembles_and_calls_return_the_sum_of_their_steps(engine, recorder, model, added):
+    assert result(recorder, infer(engine, recorder, model, 1, 2)) == [[1 + added, 2 + added]]
 
 
-def test_an_ensemble_counts_its_requests_and_the_time_of_its_members(engine, witness):
+def test_an_ensemble_counts_its_requests_and_the_time_of_its_members(engine, recorder):
     (before,) = engine.statistics("four")
     (inner_before,) = engine.statistics("two")
-    assert result(witness, ask(engine, witness, "four", 1)) == [[5]]
+    assert result(recorder, infer(engine, recorder, "four", 1)) == [[5]]
     (after,) = engine.statistics("four")
     (inner,) = engine.statistics("two")
     assert after.inference_count - before.inference_count == 1
@@ -160,34 +160,34 @@ def test_an_ensemble_counts_its_requests_and_the_time_of_its_members(engine, wit
     assert after.response_stats == {}
 
 
-def test_a_failure_says_the_way_down_to_the_member(engine, witness):
+def test_a_failure_names_the_path_to_the_member(engine, recorder):
     with pytest.raises(Exception, match="thirteen") as failed:
-        result(witness, ask(engine, witness, "four", -14))
+        result(recorder, infer(engine, recorder, "four", -14))
     assert failed.value.message == (
         "in ensemble 'four', in ensemble 'two', ValueError: thirteen is too many (step 1, model 'adding': 'OUT' from 't1') "
         "(step 0, model 'two': 't1' from 'IN')"
     )
 
 
-def test_a_decoupled_member_in_the_middle_answers_in_order(engine, witness):
-    request = ask(engine, witness, "counted", 30, accepts_decoupled=True)
-    assert result(witness, request) == [[number + 2] for number in range(31)]
+def test_responses_of_a_decoupled_member_stay_in_order(engine, recorder):
+    request = infer(engine, recorder, "counted", 30, accepts_decoupled=True)
+    assert result(recorder, request) == [[number + 2] for number in range(31)]
 
 
-def test_a_model_that_its_own_ensemble_would_wait_for_is_refused_and_everybody_is_answered(engine, witness):
-    with pytest.raises(Exception, match="the call would wait for ever"):
-        result(witness, ask(engine, witness, "looped", 1))
-    assert result(witness, ask(engine, witness, "two", 1)) == [[3]]
+def test_a_call_cycle_through_an_ensemble_is_rejected(engine, recorder):
+    with pytest.raises(Exception, match="the call would deadlock"):
+        result(recorder, infer(engine, recorder, "looped", 1))
+    assert result(recorder, infer(engine, recorder, "two", 1)) == [[3]]
 
 
-def test_many_at_once_from_many_threads_are_each_answered_once_and_with_their_own(engine, witness):
+def test_concurrent_requests_get_their_own_response_once(engine, recorder):
     requests = {
-        InferRequest(model, {"IN": ints("IN", [[1000 * number]])}, witness.sink, accepts_decoupled=True): (
+        InferRequest(model, {"IN": ints("IN", [[1000 * number]])}, recorder.sink, accepts_decoupled=True): (
             added,
             number,
         )
         for number in range(1, WIDTH)
-        for model, added in (("two", 2), ("four", 4), ("few", 2), ("asked", 3))
+        for model, added in (("two", 2), ("four", 4), ("few", 2), ("called", 3))
     }
     shares = [list(requests)[start::4] for start in range(4)]
 
@@ -200,25 +200,25 @@ def test_many_at_once_from_many_threads_are_each_answered_once_and_with_their_ow
         thread.start()
     for thread in threads:
         thread.join()
-    witness.wait(*requests)
-    witness.check(*requests)
+    recorder.wait(*requests)
+    recorder.check(*requests)
     for request, (added, number) in requests.items():
-        assert result(witness, request) == [[1000 * number + added]]
+        assert result(recorder, request) == [[1000 * number + added]]
 
 
-def test_many_that_are_cancelled_at_any_moment_are_each_answered_once(engine, witness):
-    requests = [ask(engine, witness, "four", number) for number in range(WIDTH)]
-    streams = [ask(engine, witness, "counted", 50, accepts_decoupled=True) for _ in range(8)]
+def test_cancelled_requests_get_one_final_response(engine, recorder):
+    requests = [infer(engine, recorder, "four", number) for number in range(WIDTH)]
+    streams = [infer(engine, recorder, "counted", 50, accepts_decoupled=True) for _ in range(8)]
     for request in [*requests[::2], *streams[::2]]:
         request.cancel()
-    answers = witness.wait(*requests, *streams)
-    witness.check(*requests, *streams)
-    ends = Counter("ok" if each[-1].error is None else each[-1].error.code.name for each in answers)
+    responses = recorder.wait(*requests, *streams)
+    recorder.check(*requests, *streams)
+    ends = Counter("ok" if each[-1].error is None else each[-1].error.code.name for each in responses)
     assert set(ends) <= {"ok", "CANCELLED"}
     assert ends["ok"] >= (WIDTH + 8) // 2 - 1
 
 
-def test_nothing_of_a_request_is_left_when_it_was_answered(engine, witness):
+def test_a_finished_request_leaves_no_references(engine, recorder):
     data = np.arange(4, dtype=np.int32).reshape(1, 4)
     watched = weakref.ref(data)
     sink = CallbackSink(lambda _request, _response: done.set())
@@ -229,15 +229,18 @@ def test_nothing_of_a_request_is_left_when_it_was_answered(engine, witness):
     assert done.wait(60)
     alive = weakref.ref(request)
     del request, data
-    assert _gone(watched)
-    assert _gone(alive)
+    assert _is_collected(watched)
+    assert _is_collected(alive)
 
 
-def _gone(reference, patience_s=60):
-    """Return whether the object dies without the collector: a thread may hold it for a moment."""
+def _is_collected(reference, wait_s=60):
+    """Return whether the object is freed by reference counting.
+
+    A thread may hold it briefly.
+    """
     gone, there = threading.Event(), reference()
     if there is None:
         return True
     weakref.finalize(there, gone.set)
     del there
-    return gone.wait(patience_s)
+    return gone.wait(wait_s)

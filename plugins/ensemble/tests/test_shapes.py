@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy_ensemble.shapes import handed_on
+from tritonpy_ensemble.shapes import adapt_shape
 
 
 @pytest.mark.parametrize(
@@ -22,5 +22,5 @@ from tritonpy_ensemble.shapes import handed_on
         ((), 0, (), True, (1,)),
     ],
 )
-def test_a_batch_dimension_of_one_comes_and_goes_where_only_one_side_has_it(shape, rows, dims, batched, expected):
-    assert handed_on(shape, rows, dims, batched) == expected
+def test_a_batch_dimension_of_one_is_added_or_removed_if_only_one_side_has_it(shape, rows, dims, batched, expected):
+    assert adapt_shape(shape, rows, dims, batched) == expected

@@ -1,4 +1,4 @@
-"""Ensembles for tritonpy: models joined into one by the tensors that they hand on."""
+"""Ensembles: models that run other models as steps, connected by tensors."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_schedulers() -> Mapping[str, str]:
-    """Serves every model whose configuration says `ensemble_scheduling`."""
+    """Register the scheduler of models with `ensemble_scheduling`."""
     return {"ensemble": "tritonpy_ensemble.scheduler:EnsembleScheduler"}

@@ -1,4 +1,4 @@
-"""What an ensemble's configuration says, as numbers: which steps wait for which tensors. Built once, never changed."""
+"""Execution plan of an ensemble: the tensors that each step waits for, by number. Immutable."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ LATEST = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
-    """One call of a model; tensors are their numbers in the plan.
+class EnsembleStep:
+    """One call of a model. Tensors are numbers in the plan.
 
-    `inputs` are the pairs of an input of the model and the tensor that it gets, `outputs` the tensors by the model's outputs, `wants` what is
-    requested of the model. `index` counts the steps of the plan, `place` those of the configuration. `rank` is greater than that of every step
-    before it. `said` tells people which step this is.
+    `inputs` holds pairs of a model input and its tensor, `outputs` maps model outputs to tensors.
+    `requested_outputs` is what the call requests. `index` counts the steps of the plan, `place`
+    those of the configuration. `rank` is greater than that of every earlier step. `description`
+    identifies the step in messages.
     """
 
     index: int
@@ -29,14 +30,14 @@ class Step:
     version: int
     inputs: Sequence[tuple[str, int]]
     outputs: Mapping[str, int]
-    wants: dict[str, OutputSpec]
+    requested_outputs: dict[str, OutputSpec]
     rank: int
-    said: str
+    description: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Output:
-    """An output of the ensemble and the dimensions that the configuration says of it, without the batch dimension."""
+class EnsembleOutput:
+    """An output of the ensemble with its dimensions, without the batch dimension."""
 
     name: str
     tensor: int
@@ -47,34 +48,35 @@ class Output:
 class Plan:
     """The part of an ensemble that some of its outputs need.
 
-    By tensor: its name, the steps that wait for it, and how often it is handed on. By step: how many tensors it waits for.
+    Indexed by tensor: `tensors` (names), `waiting` (steps that read it) and `uses` (number of
+    reads). Indexed by step: `missing`, the number of tensors that it waits for.
     """
 
     ensemble: str
     batched: bool
     decoupled: bool
-    steps: Sequence[Step]
+    steps: Sequence[EnsembleStep]
     inputs: Sequence[tuple[str, int]]
-    outputs: Sequence[Output]
+    outputs: Sequence[EnsembleOutput]
     tensors: Sequence[str]
-    waiting: Sequence[Sequence[Step]]
+    waiting: Sequence[Sequence[EnsembleStep]]
     uses: Sequence[int]
     missing: Sequence[int]
     is_output: Sequence[bool]
 
 
-def make_plan(config: ModelConfig, wanted: Collection[str] | None = None) -> Plan:
-    """Return the plan for the outputs `wanted`, None for all of them; what none of them needs is left out.
+def make_plan(config: ModelConfig, names: Collection[str] | None = None) -> Plan:
+    """Return the plan for the outputs `names` (None: all), without steps they do not need.
 
-    `config` is an ensemble's, validated: no tensor is made twice, and no circle makes one.
+    `config` is a validated ensemble: every tensor has one producer, and there are no cycles.
     """
-    outputs = [output for output in config.output if wanted is None or output.name in wanted]
+    outputs = [output for output in config.output if names is None or output.name in names]
     parts = _needed(config.ensemble_scheduling.step, {output.name for output in outputs})
     numbers = _Numbers()
     inputs = [(tensor.name, numbers[tensor.name]) for tensor in config.input if _is_read(tensor.name, parts)]
     steps = _steps(parts, numbers)
-    ends = [Output(output.name, numbers[output.name], _dims(output)) for output in outputs]
-    waiting: list[list[Step]] = [[] for _ in numbers.names]
+    ends = [EnsembleOutput(output.name, numbers[output.name], _dims(output)) for output in outputs]
+    waiting: list[list[EnsembleStep]] = [[] for _ in numbers.names]
     uses = [0] * len(numbers.names)
     for step in steps:
         for tensor in dict.fromkeys(tensor for _, tensor in step.inputs):
@@ -100,7 +102,7 @@ def make_plan(config: ModelConfig, wanted: Collection[str] | None = None) -> Pla
 
 
 class _Numbers(dict[str, int]):
-    """Numbers names in the order in which they are first asked for."""
+    """Assigns consecutive numbers to names."""
 
     @property
     def names(self) -> list[str]:
@@ -113,17 +115,17 @@ class _Numbers(dict[str, int]):
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A step of the configuration that is needed, where it stands there, and those of its outputs that are needed."""
+    """A needed step, its position in the configuration, and its needed outputs."""
 
     step: ModelEnsembling.Step
     place: int
     outputs: Sequence[tuple[str, str]]
 
 
-def _needed(steps: Sequence[ModelEnsembling.Step], wanted: set[str]) -> list[_Part]:
-    """Return what leads to the `wanted` tensors, in the order of the configuration."""
-    places = needed_steps(steps, wanted)
-    read = {tensor for place in places for tensor in steps[place].input_map.values()} | wanted
+def _needed(steps: Sequence[ModelEnsembling.Step], names: set[str]) -> list[_Part]:
+    """Return the steps that produce the tensors `names`, in configuration order."""
+    places = needed_steps(steps, names)
+    read = {tensor for place in places for tensor in steps[place].input_map.values()} | names
     return [
         _Part(
             steps[place],
@@ -138,25 +140,25 @@ def _is_read(tensor: str, parts: Iterable[_Part]) -> bool:
     return any(tensor in part.step.input_map.values() for part in parts)
 
 
-def _steps(parts: Sequence[_Part], numbers: _Numbers) -> list[Step]:
+def _steps(parts: Sequence[_Part], numbers: _Numbers) -> list[EnsembleStep]:
     ranks = _ranks(parts)
     return [
-        Step(
+        EnsembleStep(
             index=index,
             place=part.place,
             model=called_model(part.step),
             version=part.step.model_version,
             inputs=[(name, numbers[tensor]) for name, tensor in sorted(part.step.input_map.items())],
             outputs={name: numbers[tensor] for name, tensor in part.outputs},
-            wants={name: OutputSpec(name) for name, _ in part.outputs},
+            requested_outputs={name: OutputSpec(name) for name, _ in part.outputs},
             rank=ranks[index],
-            said=_said(part),
+            description=_describe(part),
         )
         for index, part in enumerate(parts)
     ]
 
 
-def _said(part: _Part) -> str:
+def _describe(part: _Part) -> str:
     step = part.step
     version = "" if step.model_version == LATEST else f" version {step.model_version}"
     made, read = (
@@ -167,7 +169,7 @@ def _said(part: _Part) -> str:
 
 
 def _ranks(parts: Sequence[_Part]) -> list[int]:
-    """Return a number for each step that is greater than those of all steps before it."""
+    """Return a number for each step that is greater than those of all earlier steps."""
     maker = {tensor: index for index, part in enumerate(parts) for _, tensor in part.outputs}
     before = [{maker[tensor] for tensor in part.step.input_map.values() if tensor in maker} for part in parts]
     after: list[list[int]] = [[] for _ in parts]
@@ -187,5 +189,5 @@ def _ranks(parts: Sequence[_Part]) -> list[int]:
 
 
 def _dims(output: ModelOutput) -> tuple[int, ...]:
-    """Return the dimensions that the steps make: clients may see others."""
+    """Return the dimensions that the steps produce. Clients may see a reshaped output."""
     return tuple(output.reshape.shape if output.HasField("reshape") else output.dims)

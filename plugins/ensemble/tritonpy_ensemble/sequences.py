@@ -1,4 +1,4 @@
-"""What an answer says of the sequence that the next steps belong to: the response parameters `sequence_id`, `sequence_start`, `sequence_end`."""
+"""Response parameters `sequence_id`, `sequence_start` and `sequence_end` between steps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ _NONE = SequenceInfo(0)
 _UINT64 = (1 << 64) - 1
 
 
-def sequence_of(parameters: Mapping[str, ParameterValue], before: SequenceInfo | None) -> SequenceInfo | None:
-    """Return the sequence that an answer with `parameters` goes on with; `before` is that of the request.
+def next_sequence(parameters: Mapping[str, ParameterValue], before: SequenceInfo | None) -> SequenceInfo | None:
+    """Return the sequence of the steps that follow a response with `parameters`.
 
-    An answer that names one of the three replaces both flags; the id stays as it is where it names none. Raises InvalidArgument for values of a wrong type.
+    `before` is the sequence of the request. Any of the three parameters replaces both flags.
+    Without `sequence_id` the id stays. Raises `InvalidArgument` for values of a wrong type.
     """
     start, end = _flag(parameters, "sequence_start"), _flag(parameters, "sequence_end")
     given = parameters.get("sequence_id")
@@ -28,10 +29,10 @@ def sequence_of(parameters: Mapping[str, ParameterValue], before: SequenceInfo |
     return SequenceInfo(given if isinstance(given, str) else given & _UINT64, bool(start), bool(end))
 
 
-def parameters_of(sequence: SequenceInfo | None) -> Mapping[str, ParameterValue]:
-    """Return the response parameters that tell of `sequence`: every answer of an ensemble has them."""
-    told = sequence or _NONE
-    return {"sequence_id": told.id, "sequence_start": told.start, "sequence_end": told.end}
+def sequence_parameters(sequence: SequenceInfo | None) -> Mapping[str, ParameterValue]:
+    """Return the response parameters for `sequence`. Every ensemble response has them."""
+    current = sequence or _NONE
+    return {"sequence_id": current.id, "sequence_start": current.start, "sequence_end": current.end}
 
 
 def _flag(parameters: Mapping[str, ParameterValue], name: str) -> bool | None:

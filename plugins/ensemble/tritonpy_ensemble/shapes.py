@@ -1,4 +1,4 @@
-"""Tensors on their way between models that have a batch dimension and models that have none. Pure."""
+"""Shape conversion between models with and without a batch dimension."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Sequence
 WILDCARD = -1
 
 
-def handed_on(shape: tuple[int, ...], rows: int, dims: Sequence[int], batched: bool) -> tuple[int, ...]:
+def adapt_shape(shape: tuple[int, ...], rows: int, dims: Sequence[int], batched: bool) -> tuple[int, ...]:
     """Return the shape in which a tensor reaches its reader.
 
-    It came with a batch of `rows`, 0 for none. The reader expects `dims`, with a batch dimension in front where it is `batched`. Only where one of the two
-    has such a dimension and the other has not, one of size 1 is added or dropped; what does not fit then is left for the reader to refuse.
+    The tensor has a batch of `rows`, 0 without a batch dimension. The reader expects `dims`, with a
+    batch dimension in front if it is `batched`. A batch dimension of 1 is added or removed only if
+    exactly one side has it. The reader rejects shapes that still do not match.
     """
     if batched == bool(rows):
         return shape

@@ -1,4 +1,4 @@
-"""The contract of frontends, called with the client that gRPC users have."""
+"""The contract tests of frontends with tritonclient."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ class GrpcContract(FrontendContract):
         data = np.arange(4, dtype=np.float32).reshape(1, 4)
         with client.InferenceServerClient(address) as connection:
             metadata = connection.get_model_metadata("identity")
-            given, wanted = metadata.inputs[0].name, metadata.outputs[0].name
-            result = connection.infer("identity", [client.InferInput(given, [1, 4], "FP32").set_data_from_numpy(data)])
-        np.testing.assert_array_equal(result.as_numpy(wanted), data)
+            input_name, output_name = metadata.inputs[0].name, metadata.outputs[0].name
+            result = connection.infer(
+                "identity", [client.InferInput(input_name, [1, 4], "FP32").set_data_from_numpy(data)]
+            )
+        np.testing.assert_array_equal(result.as_numpy(output_name), data)

@@ -1,4 +1,4 @@
-"""An engine whose models do what a test needs, and a server on a free port for it."""
+"""A fake engine, and a gRPC frontend for it on a free port."""
 
 from __future__ import annotations
 
@@ -53,17 +53,21 @@ from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_h2.frontend import H2GrpcFrontend
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
-PATIENCE_S = 20
+WAIT_S = 20
 
 
 class FakeEngine(Engine):
-    """Models: "identity" echoes at once, "later" and "decoupled" wait in `held`, "failing" answers an error, "broken" is a bug."""
+    """An engine with fake models.
+
+    "identity" echoes immediately, requests of "later" and "decoupled" wait in `held`, "failing" responds
+    with an error, and "broken" raises an exception.
+    """
 
     def __init__(self) -> None:
-        self.toy = ToyEngine()  # keeps the settings
+        self.toy = ToyEngine()  # stores the settings
         self.ready = True
         self.exiting = False
-        self.refused: TritonError | None = None  # raised for requests that are taken otherwise
+        self.refused: TritonError | None = None  # raised for otherwise valid requests
         self.held: list[InferRequest] = []
         self.calls: list[tuple[Any, ...]] = []
 
@@ -76,7 +80,7 @@ class FakeEngine(Engine):
         elif model == "broken":
             raise ZeroDivisionError("a secret")
         elif model == "decoupled" and not request.accepts_decoupled:
-            raise DecoupledRefused("any number of answers")
+            raise DecoupledRefused("any number of responses")
         elif self.refused is not None:
             raise self.refused
         elif model in ("later", "decoupled"):
@@ -123,9 +127,9 @@ class FakeEngine(Engine):
     def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
         self.calls.append(("statistics", name, version))
         one, inference = Duration(1, 2), InferStatistics(*(Duration(count, 2**40) for count in range(8)))
-        answers = {"0": ResponseStatistics(one, one, one, one, one, one)}
+        response_stats = {"0": ResponseStatistics(one, one, one, one, one, one)}
         batches, memory = [BatchStatistics(4, one, one, one)], [MemoryUsage("GPU", 1, 2**33)]
-        return [ModelStatistics(name, "1", 1_700_000_000_000, 9, 3, inference, answers, batches, memory)]
+        return [ModelStatistics(name, "1", 1_700_000_000_000, 9, 3, inference, response_stats, batches, memory)]
 
     def gauges(self) -> Mapping[tuple[str, str], ModelGauges]:
         return {}
@@ -158,7 +162,7 @@ class FakeEngine(Engine):
         return [SystemRegion("one", "/one", 4096, 2**40), SystemRegion("two", "two", 0, 1)]
 
     def check_region(self, kind: RegionKind, name: str) -> None:
-        raise AssertionError("only HTTP asks before it reads")
+        raise AssertionError("only HTTP checks regions before reading the body")
 
     def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:
         self.calls.append(("register_system_region", name, key, offset, byte_size))
@@ -173,7 +177,7 @@ class FakeEngine(Engine):
 
 
 class RecordingEngine(FakeEngine):
-    """Keeps what it was asked."""
+    """Records its requests."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -185,26 +189,26 @@ class RecordingEngine(FakeEngine):
 
 
 def echo(request: InferRequest, *, final: bool = True) -> InferResponse:
-    """Answer with the inputs as outputs."""
+    """Return a response with the inputs as outputs."""
     tensors = [Tensor(item.name, item.datatype, item.shape, item.data) for item in request.inputs.values()]
     return InferResponse(tensors, request.model_name, 1, request.id, final=final)
 
 
 def number(request: InferRequest, value: int, *, final: bool = False) -> InferResponse:
-    """Answer with one number."""
+    """Return a response with one number."""
     tensor = Tensor.from_numpy("OUT", np.array([value], np.int32))
     return InferResponse([tensor], request.model_name, 1, request.id, final=final)
 
 
 def frontend_class() -> type[Frontend]:
-    """Return the class that is tested: the same tests run on both servers of gRPC."""
+    """Return the tested class: the same tests run on both gRPC servers."""
     return GrpcFrontend if os.environ.get("TRITONPY_TEST_TRANSPORT") == "grpcio" else H2GrpcFrontend
 
 
 @asynccontextmanager
 async def serving(
     engine: Engine,
-    gatekeeper: Any = None,
+    authorizer: Any = None,
     tracer: Tracer | None = None,
     memory: RequestMemory | None = None,
     **options: Any,
@@ -213,7 +217,7 @@ async def serving(
     context = FrontendContext(
         "127.0.0.1",
         logging.getLogger("tritonpy.grpc"),
-        gatekeeper,
+        authorizer,
         tracer or Tracer(),
         memory=memory or RequestMemory(),
     )
@@ -225,9 +229,11 @@ async def serving(
         await frontend.stop()
 
 
-async def eventually(condition: Callable[[], object], state: Callable[[], object] = lambda: "it never came") -> None:
-    """Return once `condition()` is true; when it never becomes so, the test fails with `state()`."""
-    until = time.monotonic() + PATIENCE_S
+async def eventually(
+    condition: Callable[[], object], state: Callable[[], object] = lambda: "the condition never became true"
+) -> None:
+    """Wait until `condition()` is true; fail with `state()` after a timeout."""
+    until = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < until, state()
         await asyncio.sleep(0.001)
@@ -237,6 +243,6 @@ def run(scenario: Callable[[], Awaitable[None]]) -> None:
     """Run an asynchronous test."""
 
     async def bounded() -> None:
-        await asyncio.wait_for(scenario(), 2 * PATIENCE_S)
+        await asyncio.wait_for(scenario(), 2 * WAIT_S)
 
     asyncio.run(bounded())

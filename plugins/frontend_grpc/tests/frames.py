@@ -1,4 +1,4 @@
-"""HTTP/2 by hand: what a client that leaves in the middle has sent, and what a server says to it."""
+"""Hand-written HTTP/2 frames of clients that disconnect early."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def frame(kind, flags=0, stream=0, payload=b""):
 
 
 def literal(name, value):
-    """Return a header in HPACK without index and without Huffman."""
+    """Return an HPACK literal without indexing and Huffman coding."""
     return b"\0" + b"".join(bytes((len(text),)) + text.encode() for text in (name, value))
 
 
@@ -28,12 +28,12 @@ HELLO = PREFACE + frame(SETTINGS) + frame(SETTINGS, 1)
 
 
 def call(path, data=b"", more=()):
-    """Return the frames of a call that is not ended."""
+    """Return the frames of an incomplete call."""
     return HELLO + frame(HEADERS, 4, 1, head(path, more)) + (frame(DATA, 0, 1, data) if data else b"")
 
 
-class Connection:
-    """A client that says what it likes, and reads frame by frame."""
+class RawConnection:
+    """A client that sends raw bytes and reads frames."""
 
     def __init__(self, port, sent=HELLO):
         self.stream = socket.create_connection(("127.0.0.1", port), 20)
@@ -51,7 +51,7 @@ class Connection:
         self.stream.sendall(sent)
 
     def until(self, kind):
-        """Return the payload of the next frame of a kind that is no acknowledgement, None where the connection ends before."""
+        """Return the payload of the next frame of a type, without ACK; None if the connection ends before."""
         while len(start := self.file.read(9)) == 9:
             payload = self.file.read(int.from_bytes(start[:3], "big"))
             if start[3] == kind and not start[4] & 1:

@@ -1,4 +1,4 @@
-"""What a client sent and left in the middle of is freed with its connection, and not whenever the garbage collector runs."""
+"""Incomplete calls are freed with their connection, without garbage collection."""
 
 from __future__ import annotations
 
@@ -15,45 +15,45 @@ import trustme
 import uvloop
 
 from tritonpy import Cancelled, InferRequest, InferResponse, TlsOptions
-from tritonpy_frontend_grpc.stream import Slot, Stream
+from tritonpy_frontend_grpc.stream import InferStream, StreamEntry
 from tritonpy_frontend_grpc.stream_call import StreamCall
-from tritonpy_frontend_grpc.wire.carried_call import CarriedCall
-from tritonpy_frontend_h2.http2.connection import Connection
+from tritonpy_frontend_grpc.wire.wire_call import WireCall
+from tritonpy_frontend_h2.http2.connection import ServerConnection
 from tritonpy_frontend_h2.http2.server_stream import ServerStream
 from tritonpy_frontend_h2.protocol import Http2Protocol
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
-from .fake_engine import PATIENCE_S, FakeEngine, eventually, serving
+from .fake_engine import WAIT_S, FakeEngine, eventually, serving
 from .frames import DATA, HEADERS, HELLO, INFER, STREAM, frame, head
-from .test_leaving_clients import IDLE
+from .test_disconnecting_clients import IDLE
 
 SIZE, CLIENTS = 2**20, 8
-KINDS = (InferRequest, CarriedCall, StreamCall, Stream, Slot, ServerStream, Connection, Http2Protocol)
+KINDS = (InferRequest, WireCall, StreamCall, InferStream, StreamEntry, ServerStream, ServerConnection, Http2Protocol)
 LOAD = "/inference.GRPCInferenceService/RepositoryModelLoad"
 GZIP = [("grpc-encoding", "gzip")]
 
 
 def announced(flag=0):
-    """Return the beginning of a message of 10 MiB."""
+    """Return the prefix of a message of 10 MiB."""
     return bytes((flag,)) + (10 * SIZE).to_bytes(4, "big")
 
 
 def message(model, size):
-    """Return a whole message that asks a model, with its prefix."""
-    asked = ModelInferRequest(model_name=model, raw_input_contents=[np.zeros(size, np.uint8).tobytes()])
-    asked.inputs.add(name="IN", datatype="UINT8", shape=[size])
-    raw = asked.SerializeToString()
+    """Return a complete inference message with its prefix."""
+    infer_request = ModelInferRequest(model_name=model, raw_input_contents=[np.zeros(size, np.uint8).tobytes()])
+    infer_request.inputs.add(name="IN", datatype="UINT8", shape=[size])
+    raw = infer_request.SerializeToString()
     return b"\0" + len(raw).to_bytes(4, "big") + raw
 
 
 def data(stream, body, ends=0):
-    """Return frames that any server takes."""
+    """Return DATA frames of the default maximum size."""
     parts = [body[at : at + 16384] for at in range(0, len(body), 16384)]
     return b"".join(frame(DATA, ends if part is parts[-1] else 0, stream, part) for part in parts)
 
 
 def begun(path, body, more=(), streams=1):
-    """Return the frames of calls that are not ended."""
+    """Return the frames of incomplete calls."""
     return HELLO + b"".join(
         frame(HEADERS, 4, 2 * number + 1, head(path, more)) + data(2 * number + 1, body) for number in range(streams)
     )
@@ -75,11 +75,11 @@ ABANDONED = {
 }
 
 
-class Releasing(FakeEngine):
-    """Forgets requests whose callers are gone."""
+class ReleasingEngine(FakeEngine):
+    """An engine that can respond to cancelled requests."""
 
-    def let_go(self):
-        """Answer what was cancelled, as models do."""
+    def respond_to_cancelled(self):
+        """Respond to cancelled requests, as models do."""
         for request in list(self.held):
             if request.cancelled:
                 self.held.remove(request)
@@ -91,21 +91,21 @@ def alive():
 
 
 @contextlib.asynccontextmanager
-async def nothing_kept(engine):
-    """Fail where what runs inside leaves objects or the bytes of several messages to the collector."""
+async def nothing_retained(engine):
+    """Fail if the code inside leaves objects or several messages to the garbage collector."""
 
     def left():
         return [name for number, name in alive().items() if number not in before]
 
     def freed():
-        engine.let_go()
+        engine.respond_to_cancelled()
         return tracemalloc.get_traced_memory()[0] < 3 * SIZE and not left()
 
     def kept():
         return "\n".join(map(str, [*tracemalloc.take_snapshot().statistics("lineno")[:5], left()]))
 
     gc.collect()
-    before = alive()  # what other modules have
+    before = alive()  # objects of other test modules
     gc.disable()
     tracemalloc.start()
     try:
@@ -117,9 +117,9 @@ async def nothing_kept(engine):
 
 
 def leave(port, sent, reset=False, wrap=lambda stream: stream):
-    """Connect, send what is no whole call, read nothing, and leave."""
-    with wrap(socket.create_connection(("127.0.0.1", port), PATIENCE_S)) as stream:
-        with contextlib.suppress(OSError):  # refused by now
+    """Connect, send an incomplete call, and disconnect."""
+    with wrap(socket.create_connection(("127.0.0.1", port), WAIT_S)) as stream:
+        with contextlib.suppress(OSError):  # already refused
             stream.sendall(sent)
         stream.recv(1)
         if reset:
@@ -133,12 +133,12 @@ LOOPS = pytest.mark.parametrize("loop_factory", [None, uvloop.new_event_loop], i
 @pytest.mark.parametrize("sent", ABANDONED.values(), ids=ABANDONED)
 def test_an_abandoned_call_is_freed(sent, loop_factory):
     async def scenario():
-        engine = Releasing()
+        engine = ReleasingEngine()
         async with serving(engine) as frontend:
             port = int(frontend.address().rpartition(":")[2])
             await asyncio.to_thread(leave, port, sent)
             await eventually(lambda: len(asyncio.all_tasks()) <= IDLE["tasks"])
-            async with nothing_kept(engine):
+            async with nothing_retained(engine):
                 for number in range(CLIENTS):
                     await asyncio.to_thread(leave, port, sent, number % 3 == 0)
 
@@ -156,7 +156,7 @@ def test_an_abandoned_call_is_freed_behind_encryption(tmp_path, loop_factory):
     context.set_alpn_protocols(["h2"])
 
     async def scenario():
-        engine = Releasing()
+        engine = ReleasingEngine()
         async with serving(engine, tls=options) as frontend:
             port = int(frontend.address().rpartition(":")[2])
 
@@ -168,7 +168,7 @@ def test_an_abandoned_call_is_freed_behind_encryption(tmp_path, loop_factory):
                 )
 
             await asyncio.to_thread(left)
-            async with nothing_kept(engine):
+            async with nothing_retained(engine):
                 for _ in range(CLIENTS):
                     await asyncio.to_thread(left)
 
@@ -177,4 +177,4 @@ def test_an_abandoned_call_is_freed_behind_encryption(tmp_path, loop_factory):
 
 def run_on(loop_factory, scenario):
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(asyncio.wait_for(scenario(), 3 * PATIENCE_S))
+        runner.run(asyncio.wait_for(scenario(), 3 * WAIT_S))

@@ -10,13 +10,13 @@ from tritonpy_frontend_grpc.access import RPCS, GrpcAccess
 from tritonpy_protos import METHODS
 from tritonpy_protos import grpc_service_pb2 as pb
 
-from .doorkeeper import Doorkeeper
+from .recording_authorizer import RecordingAuthorizer
 
 RESTRICTED = (Restriction((ApiCategory.METADATA, ApiCategory.INFERENCE), "Key", "v"),)
 PATHS = {method.name: method.path for method in METHODS}
 
 
-def test_every_method_of_every_service_has_its_line():
+def test_the_table_covers_every_method():
     others = [
         f"/{service.full_name}/{method.name}"
         for file in (health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR)
@@ -27,7 +27,7 @@ def test_every_method_of_every_service_has_its_line():
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
-def test_a_message_that_names_a_model_is_asked_for_it(method):
+def test_the_table_has_the_model_field_of_each_message(method):
     texts = {field.name for field in method.request.DESCRIPTOR.fields if field.type == FieldDescriptor.TYPE_STRING}
     names = texts & {"model_name", "name"} if "SharedMemory" not in method.name else set()
     assert RPCS[method.path].model_field == "".join(names)
@@ -43,10 +43,10 @@ def test_a_message_that_names_a_model_is_asked_for_it(method):
         ("LogSettings", Verb.ADMIN),
     ],
 )
-def test_what_concerns_the_server_is_decided_at_the_door(name, verb):
-    keeper = Doorkeeper()
-    GrpcAccess((), "", keeper).enter(PATHS[name], ())
-    assert keeper.asked == [(verb, "")]
+def test_server_methods_are_authorized_before_the_message(name, verb):
+    authorizer = RecordingAuthorizer()
+    GrpcAccess((), "", authorizer).check_call(PATHS[name], ())
+    assert authorizer.checks == [(verb, "")]
 
 
 @pytest.mark.parametrize(
@@ -60,53 +60,53 @@ def test_what_concerns_the_server_is_decided_at_the_door(name, verb):
         ("TraceSetting", pb.TraceSettingRequest(model_name="m"), Verb.ADMIN),
     ],
 )
-def test_what_concerns_a_model_is_decided_with_its_message(name, message, verb):
-    keeper = Doorkeeper()
-    access = GrpcAccess((), "", keeper)
-    access.enter(PATHS[name], ())
-    assert keeper.asked == []
-    access.admit(PATHS[name], (), message)
-    assert keeper.asked == [(verb, "m")]
+def test_model_methods_are_authorized_with_the_message(name, message, verb):
+    authorizer = RecordingAuthorizer()
+    access = GrpcAccess((), "", authorizer)
+    access.check_call(PATHS[name], ())
+    assert authorizer.checks == []
+    access.check_message(PATHS[name], (), message)
+    assert authorizer.checks == [(verb, "m")]
 
 
-def test_an_unknown_caller_does_not_get_as_far_as_a_message():
-    keeper = Doorkeeper()
-    keeper.key = "k"
-    access = GrpcAccess((), "", keeper)
+def test_an_unknown_principal_is_refused_before_the_message():
+    authorizer = RecordingAuthorizer()
+    authorizer.key = "k"
+    access = GrpcAccess((), "", authorizer)
     for method in METHODS:
         if RPCS[method.path].category is not ApiCategory.HEALTH:
             with pytest.raises(Unauthenticated):
-                access.enter(method.path, ())
-        access.enter(method.path, (("x-api-key", "k"), ("some-bin", b"\xff")))
+                access.check_call(method.path, ())
+        access.check_call(method.path, (("x-api-key", "k"), ("some-bin", b"\xff")))
 
 
-def test_health_is_open_unless_it_is_guarded():
-    keeper = Doorkeeper(PermissionDenied("no"))
-    access = GrpcAccess((), "", keeper)
+def test_health_is_public_unless_it_is_guarded():
+    authorizer = RecordingAuthorizer(PermissionDenied("no"))
+    access = GrpcAccess((), "", authorizer)
     for path in (PATHS["ServerLive"], PATHS["ServerReady"], "/grpc.health.v1.Health/Watch"):
-        access.enter(path, ())
-    access.admit(PATHS["ModelReady"], (), pb.ModelReadyRequest(name="m"))
-    keeper.open_doors = ()
+        access.check_call(path, ())
+    access.check_message(PATHS["ModelReady"], (), pb.ModelReadyRequest(name="m"))
+    authorizer.public_endpoints = ()
     for path in (PATHS["ServerLive"], "/grpc.health.v1.Health/Check"):
         with pytest.raises(PermissionDenied):
-            access.enter(path, ())
+            access.check_call(path, ())
     with pytest.raises(PermissionDenied):
-        access.admit(PATHS["ModelReady"], (), pb.ModelReadyRequest(name="m"))
+        access.check_message(PATHS["ModelReady"], (), pb.ModelReadyRequest(name="m"))
 
 
-def test_a_method_that_the_table_lacks_is_for_administrators():
-    keeper = Doorkeeper()
-    GrpcAccess((), "", keeper).enter("/new.Service/Method", ())
-    assert keeper.asked == [(Verb.ADMIN, "")]
+def test_an_unlisted_method_needs_admin_rights():
+    authorizer = RecordingAuthorizer()
+    GrpcAccess((), "", authorizer).check_call("/new.Service/Method", ())
+    assert authorizer.checks == [(Verb.ADMIN, "")]
 
 
 def test_a_restricted_protocol_needs_its_header_before_anything_else():
-    keeper = Doorkeeper()
-    access = GrpcAccess(RESTRICTED, "", keeper)
+    authorizer = RecordingAuthorizer()
+    access = GrpcAccess(RESTRICTED, "", authorizer)
     for metadata in ((), (("key", "v"),), (("triton-grpc-protocol-key", "w"),)):
         with pytest.raises(Unavailable) as caught:
-            access.enter(PATHS["ServerMetadata"], metadata)
+            access.check_call(PATHS["ServerMetadata"], metadata)
         assert caught.value.message == "This protocol is restricted, expecting header 'triton-grpc-protocol-Key'"
-    assert keeper.asked == []
-    access.enter(PATHS["ServerMetadata"], (("triton-grpc-protocol-key", "v"),))
-    access.enter(PATHS["ModelConfig"], ())
+    assert authorizer.checks == []
+    access.check_call(PATHS["ServerMetadata"], (("triton-grpc-protocol-key", "v"),))
+    access.check_call(PATHS["ModelConfig"], ())

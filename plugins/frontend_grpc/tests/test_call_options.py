@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from tritonpy import FrontendContext
-from tritonpy_frontend_grpc.call_options import CallOptions, access_of, service_of
+from tritonpy_frontend_grpc.call_options import GrpcCallOptions, make_access, make_service
 from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_grpc.service import InferenceService
 
-from .doorkeeper import Doorkeeper
 from .fake_engine import FakeEngine
+from .recording_authorizer import RecordingAuthorizer
 
 LOG = logging.getLogger("test")
 
@@ -23,40 +23,40 @@ def context(**more):
 
 
 def options(**given):
-    return msgspec.convert(given, CallOptions)
+    return msgspec.convert(given, GrpcCallOptions)
 
 
 def test_the_options_of_calls_are_options_of_the_frontend():
-    assert set(CallOptions.__struct_fields__) < set(GrpcOptions.__struct_fields__)
+    assert set(GrpcCallOptions.__struct_fields__) < set(GrpcOptions.__struct_fields__)
 
 
 @pytest.mark.parametrize(
     "given", [{"header_forward_pattern": "("}, {"restricted_apis": [{"apis": ["health"], "key": "k"}] * 2}]
 )  # fmt: skip
-def test_what_can_not_be_is_refused(given):
+def test_invalid_options_are_rejected(given):
     with pytest.raises((msgspec.ValidationError, re.error)):
         options(**{name.replace("_", "-"): value for name, value in given.items()})
 
 
-def test_nobody_is_asked_where_nothing_is_configured():
-    assert access_of(options(), context()) is None
+def test_there_are_no_access_checks_by_default():
+    assert make_access(options(), context()) is None
 
 
 @pytest.mark.parametrize(
     ("given", "more"),
     [
         ({"header-forward-pattern": "x"}, {}),
-        ({}, {"gatekeeper": Doorkeeper()}),
+        ({}, {"authorizer": RecordingAuthorizer()}),
         ({}, {"kept_headers": frozenset({"traceparent"})}),
     ],
 )
-def test_whatever_concerns_callers_needs_somebody_to_ask(given, more):
-    assert access_of(options(**given), context(**more)) is not None
+def test_options_about_principals_enable_access_checks(given, more):
+    assert make_access(options(**given), context(**more)) is not None
 
 
-def test_a_variable_for_tests_makes_another_service(monkeypatch):
+def test_delay_variables_select_the_delayed_service(monkeypatch):
     async def made():
-        return type(service_of(FakeEngine(), options(), context(), None))
+        return type(make_service(FakeEngine(), options(), context(), None))
 
     assert asyncio.run(made()) is InferenceService
     monkeypatch.setenv("TRITONSERVER_DELAY_GRPC_PROCESS", "1")

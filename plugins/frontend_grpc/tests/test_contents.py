@@ -18,7 +18,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("datatype", FIELDS)
 @given(data=st.data())
-def test_numbers_come_out_as_the_bytes_of_their_array(datatype, data):
+def test_numbers_decode_to_the_bytes_of_their_array(datatype, data):
     dtype = DTYPES[datatype]
     raw = data.draw(st.binary(max_size=8 * dtype.itemsize))
     array = np.frombuffer(raw[: len(raw) // dtype.itemsize * dtype.itemsize], np.uint8).view(dtype)
@@ -31,7 +31,7 @@ def test_numbers_come_out_as_the_bytes_of_their_array(datatype, data):
 
 
 @given(st.lists(st.binary(max_size=20), max_size=5))
-def test_strings_get_their_lengths(elements):
+def test_strings_are_encoded_with_length_prefixes(elements):
     contents = InferTensorContents(bytes_contents=elements)
     assert contents_bytes(contents, "BYTES", "X", "m") == encode_strings(elements).tobytes()
 
@@ -42,7 +42,7 @@ def test_small_integers_keep_their_low_bytes():
 
 
 @pytest.mark.parametrize(("datatype", "found"), [("FP32", "INT32"), ("UINT8", "INT32"), ("<invalid>", "INT32")])
-def test_another_data_type_is_refused_in_tritons_words(datatype, found):
+def test_a_mismatched_datatype_has_tritons_error_text(datatype, found):
     with pytest.raises(InvalidArgument) as refusal:
         contents_bytes(InferTensorContents(int_contents=[1]), datatype, "X", "m")
     assert refusal.value.message == (
@@ -51,7 +51,7 @@ def test_another_data_type_is_refused_in_tritons_words(datatype, found):
     )
 
 
-def test_a_second_field_is_refused_in_tritons_words():
+def test_a_second_field_has_tritons_error_text():
     contents = InferTensorContents(int_contents=[1], fp32_contents=[1.0])
     with pytest.raises(
         InvalidArgument, match=r"for input tensor 'X' for model 'm', binary data was already supplied.$"

@@ -54,7 +54,7 @@ arrays = st.sampled_from(dtypes).flatmap(
 
 @settings(max_examples=50)
 @given(st.lists(arrays, min_size=1, max_size=3))
-def test_what_the_client_builds_comes_out_as_it_went_in(given_arrays):
+def test_requests_of_tritonclient_are_decoded(given_arrays):
     inputs = [
         client.InferInput(f"X{at}", list(array.shape), datatype_of(array.dtype)).set_data_from_numpy(array)
         for at, array in enumerate(given_arrays)
@@ -68,14 +68,14 @@ def test_what_the_client_builds_comes_out_as_it_went_in(given_arrays):
 
 
 @given(st.lists(st.binary(max_size=10), min_size=1, max_size=4))
-def test_strings_of_the_client_come_out_as_they_went_in(elements):
+def test_strings_of_tritonclient_are_decoded(elements):
     array = np.empty(len(elements), np.object_)
     array[:] = elements
     request = from_client([client.InferInput("X", [len(elements)], "BYTES").set_data_from_numpy(array)])
     assert request.inputs["X"].strings() == elements
 
 
-def test_what_the_client_says_besides_comes_along():
+def test_all_fields_of_a_request_are_decoded():
     tensor = client.InferInput("X", [1], "INT8").set_data_from_numpy(np.zeros(1, np.int8))
     outputs = [client.InferRequestedOutput("A"), client.InferRequestedOutput("B", class_count=3)]
     request = from_client(
@@ -96,12 +96,12 @@ def test_no_outputs_means_all_of_them():
     assert not decode().classifies
 
 
-def test_a_tensor_is_a_view_on_what_arrived():
+def test_a_tensor_is_a_view_on_the_message():
     request = decode(inputs=[Input(name="X", datatype="INT32", shape=[1])], raw_input_contents=[b"1234"])
     assert not request.inputs["X"].data.flags.owndata
 
 
-def test_typed_contents_are_taken():
+def test_typed_contents_are_decoded():
     contents = InferTensorContents(fp32_contents=[1.5, 2.5])
     request = decode(inputs=[Input(name="X", datatype="FP32", shape=[2], contents=contents)])
     assert request.inputs["X"].data.tolist() == [1.5, 2.5]
@@ -149,7 +149,7 @@ CONTENTS = InferTensorContents(int_contents=[1])
          "output can't set both 'shared_memory_region' and 'classification'"),
     ],
 )  # fmt: skip
-def test_what_contradicts_itself_is_refused_in_tritons_words(fields, text):
+def test_inconsistent_requests_have_tritons_error_texts(fields, text):
     with pytest.raises(InvalidArgument) as refusal:
         decode(**fields)
     assert refusal.value.message == text
@@ -167,7 +167,7 @@ def test_an_input_in_shared_memory_is_left_to_the_engine_and_has_no_raw_contents
     assert not decode(inputs=[near], raw_input_contents=[b"ab"], outputs=[Output(name="A")]).uses_regions
 
 
-def test_an_unknown_datatype_is_the_models_to_refuse_in_shared_memory_too():
+def test_an_unknown_datatype_in_shared_memory_is_left_to_validation():
     request = decode(inputs=[Input(name="R", datatype="INT33", parameters=REGION)])
     assert (request.inputs["R"].datatype, request.inputs["R"].data) == ("<invalid>", RegionSlice("r", 0, 4))
 
@@ -179,7 +179,7 @@ def test_an_output_may_go_to_shared_memory():
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_give_a_request_or_a_refusal(raw):
+def test_arbitrary_bytes_decode_or_raise_an_error(raw):
     with suppress(TritonError):
         assert decode_request(parse_message(ModelInferRequest, raw), SINK).inputs is not None
 
@@ -190,6 +190,6 @@ def test_more_raw_contents_than_inputs_are_refused(raws):
         decode(inputs=[Input(name="X", datatype="FP32", shape=[1])], raw_input_contents=raws)
 
 
-def test_raw_contents_beside_inputs_in_shared_memory_are_refused():
+def test_raw_contents_in_addition_to_shared_memory_are_refused():
     with pytest.raises(InvalidArgument, match="has 1 raw_input_contents for 0 inputs without shared memory"):
         decode(inputs=[Input(name="X", datatype="FP32", shape=[1], parameters=REGION)], raw_input_contents=[b"abcd"])

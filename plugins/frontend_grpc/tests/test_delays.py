@@ -9,7 +9,7 @@ import tritonclient.grpc as sync_client
 import tritonclient.grpc.aio as aio_client
 
 from tritonpy_frontend_grpc import delays
-from tritonpy_frontend_grpc.delays import Delays, delays_in
+from tritonpy_frontend_grpc.delays import Delays, read_delays
 from tritonpy_frontend_grpc.service import InferenceService
 
 from .fake_engine import FakeEngine, run, serving
@@ -32,23 +32,23 @@ def numbers():
 
 
 def test_without_a_variable_there_is_no_delay():
-    assert delays_in({"TRITONSERVER_DELAY_SCHEDULER": "4"}, LOG) is None
+    assert read_delays({"TRITONSERVER_DELAY_SCHEDULER": "4"}, LOG) is None
     assert delays.delayed_service({}, LOG) is InferenceService
 
 
-def test_variables_add_up_by_the_place_where_they_hold_a_call_up():
-    assert delays_in(VARIABLES, LOG) == Delays(1.5, 2.5, 3.0, 4.0)
+def test_delays_of_the_same_step_are_added():
+    assert read_delays(VARIABLES, LOG) == Delays(1.5, 2.5, 3.0, 4.0)
 
 
-@pytest.mark.parametrize(("text", "said"), [("soon", True), ("-5", False)])
-def test_what_is_no_delay_counts_as_none(text, said, caplog):
-    assert delays_in({"TRITONSERVER_DELAY_GRPC_PROCESS": text}, LOG) is None
-    assert ("Unable to parse the debug variable TRITONSERVER_DELAY_GRPC_PROCESS" in caplog.text) is said
+@pytest.mark.parametrize(("text", "is_logged"), [("soon", True), ("-5", False)])
+def test_an_invalid_delay_counts_as_zero(text, is_logged, caplog):
+    assert read_delays({"TRITONSERVER_DELAY_GRPC_PROCESS": text}, LOG) is None
+    assert ("Unable to parse the debug variable TRITONSERVER_DELAY_GRPC_PROCESS" in caplog.text) is is_logged
 
 
 @pytest.fixture
 def pauses(monkeypatch):
-    """The pauses that a server makes with all variables set; they pass at once."""
+    """The delays of a server with all variables set; they end immediately."""
     made = []
 
     async def pause(seconds):
@@ -61,7 +61,7 @@ def pauses(monkeypatch):
     return made
 
 
-def test_calls_pause_where_the_variables_say(pauses):
+def test_calls_are_delayed_as_configured(pauses):
     async def scenario():
         async with (
             serving(FakeEngine()) as frontend,
@@ -76,8 +76,8 @@ def test_calls_pause_where_the_variables_say(pauses):
     run(scenario)
 
 
-def test_streams_pause_before_each_request_and_each_answer(pauses):
-    async def asked():
+def test_streams_are_delayed_before_each_request_and_response(pauses):
+    async def infer_request():
         for number in range(2):
             yield {"model_name": "identity", "inputs": numbers(), "request_id": str(number)}
 
@@ -86,7 +86,7 @@ def test_streams_pause_before_each_request_and_each_answer(pauses):
             serving(FakeEngine()) as frontend,
             aio_client.InferenceServerClient(frontend.address()) as client,
         ):
-            answers = [result.get_response().id async for result, _ in client.stream_infer(asked())]
+            answers = [result.get_response().id async for result, _ in client.stream_infer(infer_request())]
             assert answers == ["0", "1"]
             assert sorted(pause for pause in pauses if pause) == [1.5, 1.5, 3.0, 3.0]
 

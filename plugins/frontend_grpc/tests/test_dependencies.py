@@ -12,5 +12,5 @@ def allowed(distribution, version):
 
 
 @pytest.mark.parametrize("version", ["6.33.6", "7.35.1", "8.0"])
-def test_no_protobuf_is_installed_that_tritonclient_would_replace(version):
+def test_the_protobuf_requirement_is_compatible_with_tritonclient(version):
     assert allowed("tritonclient", version) or not allowed("tritonpy-frontend-grpc", version)

@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as st_numpy
 from tritonclient.grpc import InferResult, service_pb2
 
 from tritonpy import DTYPES, InferResponse, Internal, RegionSlice, Tensor, datatype_of
-from tritonpy.ipc import Column, PlacedRow, Signature, Stack
+from tritonpy.ipc import BlockRow, Column, Stack, TensorSignature
 from tritonpy_frontend_grpc import encode
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 
@@ -49,7 +49,7 @@ def expected(response):
 
 
 @given(responses())
-def test_the_bytes_are_those_of_the_message(response):
+def test_the_encoded_bytes_equal_the_protobuf_message(response):
     assert ModelInferResponse.FromString(encode.encode_response(response)) == expected(response)
 
 
@@ -66,7 +66,7 @@ def test_an_output_in_shared_memory_is_described_and_has_an_empty_entry():
 
 
 @given(responses())
-def test_on_a_stream_the_message_says_whether_it_is_the_final_one(response):
+def test_stream_messages_have_the_final_flag(response):
     inner = expected(response)
     inner.parameters["triton_final_response"].bool_param = response.final
     found = ModelStreamInferResponse.FromString(encode.encode_stream_response(response))
@@ -82,7 +82,7 @@ def test_the_client_reads_what_is_written(array):
     assert result.get_output("Y").shape == list(array.shape)
 
 
-def test_strings_and_bfloat16_go_out_as_they_are():
+def test_strings_and_bfloat16_are_encoded_unchanged():
     strings = Tensor.from_numpy("S", np.array([b"ab", b""], np.object_))
     halves = Tensor.from_numpy("H", np.array([1, 2], ml_dtypes.bfloat16))
     found = ModelInferResponse.FromString(encode.encode_response(InferResponse([strings, halves], "m", 1)))
@@ -90,7 +90,7 @@ def test_strings_and_bfloat16_go_out_as_they_are():
     assert [output.datatype for output in found.outputs] == ["BYTES", "BF16"]
 
 
-def test_data_on_a_device_is_fetched():
+def test_data_on_a_device_is_copied_to_the_host():
     class OnDevice:
         array = np.arange(3, dtype=np.float32)
 
@@ -110,13 +110,13 @@ def test_a_parameter_beyond_64_bits_is_named():
         encode.encode_response(InferResponse([], "m", 1, parameters={"big": 2**64}))
 
 
-def test_a_refusal_says_which_request_it_is_about():
+def test_a_refusal_has_the_request_id():
     found = ModelStreamInferResponse.FromString(encode.encode_refusal("no", "7"))
     assert found == ModelStreamInferResponse(error_message="no", infer_response=ModelInferResponse(id="7"))
 
 
 @pytest.mark.parametrize("final", [True, False])
-def test_a_failure_says_model_version_and_whether_more_follows(final):
+def test_a_failure_has_model_version_and_final_flag(final):
     found = ModelStreamInferResponse.FromString(encode.encode_failure("no", final, "7", "m", ""))
     flag = {"triton_final_response": InferParameter(bool_param=final)}
     inner = ModelInferResponse(id="7", model_name="m", parameters=flag)
@@ -129,28 +129,28 @@ def test_an_empty_final_response_has_no_outputs():
     assert found.parameters["triton_final_response"].bool_param
 
 
-@pytest.mark.parametrize("encode_answer", [encode.encode_response, encode.encode_stream_response])
-def test_an_answer_that_no_client_could_read_is_an_error(encode_answer, monkeypatch):
+@pytest.mark.parametrize("encode_function", [encode.encode_response, encode.encode_stream_response])
+def test_a_response_beyond_the_protobuf_limit_is_an_error(encode_function, monkeypatch):
     response = InferResponse([Tensor.from_numpy("Y", np.zeros(1000, np.uint8))], "m", 1)
-    size = len(encode_answer(response))
-    monkeypatch.setattr(encode, "_LONGEST", size)
-    assert encode_answer(response)
-    monkeypatch.setattr(encode, "_LONGEST", size - 1)
+    size = len(encode_function(response))
+    monkeypatch.setattr(encode, "_MAX_MESSAGE_BYTES", size)
+    assert encode_function(response)
+    monkeypatch.setattr(encode, "_MAX_MESSAGE_BYTES", size - 1)
     with pytest.raises(Internal, match=f"the response has {size} bytes, and gRPC carries {size - 1} at the most"):
-        encode_answer(response)
+        encode_function(response)
 
 
 @given(st.lists(arrays.filter(lambda array: array.ndim > 0), min_size=1, max_size=3), st.text(), st.booleans())
-def test_rows_of_a_stack_are_written_as_their_tensors_are(columns, request_id, final):
+def test_rows_of_a_block_are_encoded_like_their_tensors(columns, request_id, final):
     whole = [np.concatenate([array, array]) for array in columns]
     datatypes = [datatype_of(array.dtype) for array in columns]
     described = [
         Column(f"Y{at}", datatype, array.shape, array.dtype)
         for at, (datatype, array) in enumerate(zip(datatypes, columns, strict=True))
     ]
-    stack = Stack(Signature(described, None), 2, whole, Tensor)
+    stack = Stack(TensorSignature(described, None), 2, whole, Tensor)
     for place in range(2):
-        row = PlacedRow(stack, place)
+        row = BlockRow(stack, place)
         lazy = InferResponse(row, "m", 3, request_id, {"p": 1}, final=final)
         plain = InferResponse(row.tensors(), "m", 3, request_id, {"p": 1}, final=final)
         assert ModelInferResponse.FromString(encode.encode_response(lazy)) == expected(plain)

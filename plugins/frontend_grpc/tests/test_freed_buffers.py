@@ -1,4 +1,4 @@
-"""What a call has sent is freed with its answer, and not whenever the garbage collector runs: large requests would pile up."""
+"""Messages are freed with their response, without garbage collection."""
 
 from __future__ import annotations
 
@@ -35,8 +35,11 @@ def loading():
 
 
 @asynccontextmanager
-async def nothing_kept():
-    """Fail where what runs inside leaves the bytes of several calls to the collector; grpc's threads let go of the last ones when they like."""
+async def nothing_retained():
+    """Fail if the code inside leaves the bytes of several calls to the garbage collector.
+
+    The threads of grpc may release the last few calls later.
+    """
     gc.collect()
     gc.disable()
     tracemalloc.start()
@@ -50,21 +53,21 @@ async def nothing_kept():
 
 @pytest.fixture
 def unlogged():
-    """pytest would keep the records of incidents, and their tracebacks."""
+    """Disable logging: pytest would retain log records and their tracebacks."""
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
 
 
-class Forgetting(FakeEngine):
-    """Does not write down what it was called with."""
+class StatelessEngine(FakeEngine):
+    """An engine that does not record calls."""
 
     def load_model(self, name, config=None, files=None, versions=()):
         raise Internal(f"failed to load '{name}'")
 
 
-class Explaining(Forgetting):
-    """Raises errors with causes, as engines do."""
+class ChainingEngine(StatelessEngine):
+    """An engine that raises errors with causes."""
 
     def infer(self, request):
         try:
@@ -73,17 +76,17 @@ class Explaining(Forgetting):
             raise Internal("it did not work") from error
 
 
-@pytest.mark.parametrize("engine", [Forgetting, Explaining])
+@pytest.mark.parametrize("engine", [StatelessEngine, ChainingEngine])
 @pytest.mark.parametrize(
     ("path", "sent"),
     [(INFER, request("nowhere")), (INFER, request("broken")), (INFER, request("failing")), (LOAD, loading())],
 )
-def test_a_refused_call_keeps_nothing(engine, path, sent, unlogged):
+def test_a_refused_call_retains_no_memory(engine, path, sent, unlogged):
     async def scenario():
         async with (
             serving(engine()) as frontend,
             grpc.aio.insecure_channel(frontend.address()) as channel,
-            nothing_kept(),
+            nothing_retained(),
         ):
             for _ in range(CALLS):
                 with pytest.raises(grpc.RpcError):
@@ -93,12 +96,12 @@ def test_a_refused_call_keeps_nothing(engine, path, sent, unlogged):
 
 
 @pytest.mark.parametrize("model", ["identity", "nowhere", "failing"])
-def test_an_open_stream_keeps_nothing_of_what_is_answered(model):
+def test_an_open_stream_retains_no_finished_requests(model):
     async def scenario():
         async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
             call = channel.stream_stream(STREAM)()
             sent = request(model)
-            async with nothing_kept():
+            async with nothing_retained():
                 for _ in range(CALLS):
                     await call.write(sent)
                     assert await call.read()
@@ -107,7 +110,7 @@ def test_an_open_stream_keeps_nothing_of_what_is_answered(model):
     run(scenario)
 
 
-def test_numpy_is_traced():
+def test_tracemalloc_counts_numpy_arrays():
     tracemalloc.start()
     try:
         kept = [np.ones(SIZE, np.uint8) for _ in range(CALLS)]

@@ -8,7 +8,7 @@ import pytest
 
 from tritonpy import FrontendContext, StartupError
 from tritonpy_frontend_grpc.frontend import GrpcFrontend
-from tritonpy_frontend_grpc.listening import listen_again
+from tritonpy_frontend_grpc.listeners import listen_again
 from tritonpy_frontend_grpc.options import GrpcOptions
 
 from .contract import GrpcContract
@@ -16,7 +16,7 @@ from .fake_engine import FakeEngine, frontend_class, run, serving
 
 
 def has_ipv6():
-    """Say whether this machine has the address ::1, which containers often lack."""
+    """Return whether this machine has the address ::1, which containers often lack."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -28,7 +28,7 @@ class TestGrpcFrontend(GrpcContract):
     plugin_class = GrpcFrontend
 
 
-def test_the_port_is_tritons_where_none_is_given():
+def test_the_default_port_is_tritons():
     assert GrpcOptions().port == 8001
 
 
@@ -40,7 +40,7 @@ def test_a_wrong_option_is_refused():
 
 
 @pytest.mark.skipif(not has_ipv6(), reason="needs IPv6")
-def test_its_own_host_wins():
+def test_the_host_option_overrides_the_server_host():
     async def scenario():
         frontend = frontend_class()(GrpcOptions(port=0, host="::1"), FrontendContext("192.0.2.1", logging.getLogger()))
         await frontend.start(FakeEngine())
@@ -50,7 +50,7 @@ def test_its_own_host_wins():
     run(scenario)
 
 
-def test_a_port_is_shared_only_where_that_is_wanted():
+def test_a_port_is_shared_only_with_reuse_port():
     async def scenario():
         async with serving(FakeEngine(), reuse_port=True) as first:
             port = int(first.address().rpartition(":")[2])
@@ -68,7 +68,7 @@ def test_a_port_is_shared_only_where_that_is_wanted():
     run(scenario)
 
 
-def test_a_start_that_fails_halfway_holds_no_port(monkeypatch):
+def test_a_failed_start_releases_the_port(monkeypatch):
     addresses = []
 
     def refuse_the_third(server, address, credentials):
@@ -91,7 +91,7 @@ def test_a_start_that_fails_halfway_holds_no_port(monkeypatch):
 
 
 @pytest.mark.parametrize("reuse", [False, True])
-def test_an_address_that_is_not_here_is_named_with_the_reason_and_nothing_else_is_printed(reuse, capfd):
+def test_an_unavailable_address_is_reported_with_the_reason(reuse, capfd):
     async def scenario():
         frontend = frontend_class()(GrpcOptions(reuse_port=reuse), FrontendContext("192.0.2.1", logging.getLogger()))
         with pytest.raises(StartupError, match=r"cannot listen on 192.0.2.1:8001: Cannot assign requested address"):

@@ -14,7 +14,7 @@ CALLS = 40  # more than the threads that compress and decompress
 
 
 @pytest.mark.parametrize(("method", "call"), [("load_model", "load_model"), ("is_model_ready", "is_model_ready")])
-def test_calls_that_wait_for_a_model_hold_up_no_compressed_inference(method, call):
+def test_waiting_calls_do_not_block_compressed_inference(method, call):
     async def scenario():
         engine, release, entered = FakeEngine(), threading.Event(), threading.Semaphore(0)
         waiting = ThreadPoolExecutor(1)

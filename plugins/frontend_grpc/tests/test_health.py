@@ -28,7 +28,7 @@ def test_check_follows_the_readiness_of_the_server(service):
     run(scenario)
 
 
-def test_watchers_see_the_server_drain_and_end_with_it():
+def test_watchers_are_notified_of_draining_and_end_with_the_server():
     async def scenario():
         async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
             calls = [HealthStub(channel).Watch(HealthCheckRequest(service=name)) for name in ("", SERVICE)]
@@ -42,7 +42,7 @@ def test_watchers_see_the_server_drain_and_end_with_it():
     run(scenario)
 
 
-def test_a_watcher_sees_readiness_come_and_go():
+def test_a_watcher_is_notified_of_readiness_changes():
     async def scenario():
         engine = FakeEngine()
         health = Health(engine, period_s=0.001)
@@ -56,7 +56,7 @@ def test_a_watcher_sees_readiness_come_and_go():
     run(scenario)
 
 
-def test_a_watcher_of_another_service_is_told_that_it_is_unknown():
+def test_watching_an_unknown_service_returns_service_unknown():
     async def scenario():
         watch = Health(FakeEngine()).Watch(HealthCheckRequest(service="other"), None)
         assert (await anext(watch)).status == HealthCheckResponse.SERVICE_UNKNOWN

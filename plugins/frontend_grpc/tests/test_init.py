@@ -21,7 +21,7 @@ def test_the_package_is_an_entry_point():
     assert found.value == "tritonpy_frontend_grpc"
 
 
-def test_the_codec_knows_no_transport():
+def test_the_codec_does_not_import_grpc():
     code = """
 import sys
 from tritonpy_frontend_grpc import contents, decode, encode, management, parameters, regions, shared_memory, status, stream, version

@@ -13,7 +13,7 @@ STRING = pb.ModelRepositoryParameter(string_param="{}")
 BYTES = pb.ModelRepositoryParameter(bytes_param=b"\x00\xff")
 
 
-def test_every_name_is_a_method_with_the_type_it_answers():
+def test_every_handler_returns_the_type_of_its_method():
     engine = FakeEngine()
     methods = {method.name: method for method in METHODS}
     for name, function in MANAGEMENT.items():
@@ -22,7 +22,7 @@ def test_every_name_is_a_method_with_the_type_it_answers():
     assert set(MANAGEMENT) >= BLOCKING
 
 
-def test_all_statistics_arrive():
+def test_statistics_are_complete():
     found = MANAGEMENT["ModelStatistics"](FakeEngine(), pb.ModelStatisticsRequest(name="m", version="2")).model_stats[0]
     assert (found.name, found.version, found.last_inference) == ("m", "1", 1_700_000_000_000)
     assert (found.inference_count, found.execution_count) == (9, 3)
@@ -41,7 +41,7 @@ def test_the_version_text_reaches_the_engine_as_a_number():
     assert engine.calls == [("statistics", "", -1), ("is_model_ready", "identity", 7)]
 
 
-def test_metadata_and_index_have_what_the_engine_says():
+def test_metadata_and_index_match_the_engine():
     metadata = MANAGEMENT["ModelMetadata"](FakeEngine(), pb.ModelMetadataRequest(name="m"))
     assert (metadata.name, list(metadata.versions), metadata.platform) == ("m", ["1", "3"], "onnxruntime_onnx")
     assert [(item.name, item.datatype, list(item.shape)) for item in metadata.outputs] == [
@@ -56,7 +56,7 @@ def test_metadata_and_index_have_what_the_engine_says():
     assert len(MANAGEMENT["RepositoryIndex"](FakeEngine(), pb.RepositoryIndexRequest(ready=True)).models) == 1
 
 
-def test_load_and_unload_pass_on_their_parameters():
+def test_load_and_unload_pass_their_parameters():
     engine = FakeEngine()
     load, unload = MANAGEMENT["RepositoryModelLoad"], MANAGEMENT["RepositoryModelUnload"]
     load(engine, pb.RepositoryModelLoadRequest(model_name="m"))
@@ -99,7 +99,7 @@ def test_load_and_unload_pass_on_their_parameters():
          "'repository_name' specification is not supported"),
     ],
 )  # fmt: skip
-def test_wrong_parameters_are_refused_in_tritons_words(name, message, kind, text):
+def test_invalid_parameters_have_tritons_error_texts(name, message, kind, text):
     engine = FakeEngine()
     with pytest.raises(kind) as refusal:
         MANAGEMENT[name](engine, message)
@@ -107,8 +107,8 @@ def test_wrong_parameters_are_refused_in_tritons_words(name, message, kind, text
     assert engine.calls == []
 
 
-class Unready(FakeEngine):
-    """Raises when it is asked about a model."""
+class UnreadyEngine(FakeEngine):
+    """An engine whose readiness check raises an error."""
 
     def __init__(self, error):
         super().__init__()
@@ -122,14 +122,14 @@ class Unready(FakeEngine):
     "error", [InvalidArgument("Request for unknown model: 'm' is not found"), NotFound("version 7 is not found")]
 )
 def test_an_unknown_model_or_version_is_not_ready(error):
-    asked = pb.ModelReadyRequest(name="m", version="7")
-    assert MANAGEMENT["ModelReady"](Unready(error), asked) == pb.ModelReadyResponse(ready=False)
+    message = pb.ModelReadyRequest(name="m", version="7")
+    assert MANAGEMENT["ModelReady"](UnreadyEngine(error), message) == pb.ModelReadyResponse(ready=False)
     with pytest.raises(type(error)):
-        model_ready_or_error(Unready(error), asked)
+        model_ready_or_error(UnreadyEngine(error), message)
 
 
 def test_a_version_that_is_no_number_and_a_server_that_is_not_ready_are_errors():
     with pytest.raises(InvalidArgument, match="details: stol"):
         MANAGEMENT["ModelReady"](FakeEngine(), pb.ModelReadyRequest(name="identity", version="x"))
     with pytest.raises(Unavailable):
-        MANAGEMENT["ModelReady"](Unready(Unavailable("Server not ready")), pb.ModelReadyRequest(name="identity"))
+        MANAGEMENT["ModelReady"](UnreadyEngine(Unavailable("Server not ready")), pb.ModelReadyRequest(name="identity"))

@@ -16,7 +16,7 @@ def of(**given):
     return {key: InferParameter(**dict([value])) for key, value in given.items()}
 
 
-def test_those_with_a_meaning_are_not_the_models():
+def test_protocol_parameters_are_not_passed_to_the_model():
     found = parse_parameters(
         of(
             sequence_id=("int64_param", 5),
@@ -42,13 +42,13 @@ keys = st.text().filter(lambda key: not key.startswith("triton_") and key not in
 
 
 @given(st.dictionaries(keys, values))
-def test_all_others_go_to_the_model_with_their_types(given):
+def test_other_parameters_are_passed_to_the_model_with_their_types(given):
     found = parse_parameters(of(**given)).custom
     assert found == {key: value for key, (_, value) in given.items()}
     assert [type(value) for value in found.values()] == [type(value) for _, value in given.values()]
 
 
-def test_a_sequence_may_have_a_text_for_an_id():
+def test_a_sequence_id_may_be_a_string():
     found = parse_parameters(of(sequence_id=("string_param", "a"), sequence_end=("bool_param", True)))
     assert found.sequence == SequenceInfo("a", end=True)
 
@@ -77,13 +77,13 @@ def test_an_empty_sequence_id_is_none(nothing):
         (of(triton_x=("int64_param", 1)), f"parameter keys starting with 'triton_' are reserved for Triton usage. {RESERVED}"),
     ],
 )  # fmt: skip
-def test_wrong_ones_are_refused_in_tritons_words(given, text):
+def test_invalid_parameters_are_refused_with_tritons_texts(given, text):
     with pytest.raises(InvalidArgument) as refusal:
         parse_parameters(given)
     assert refusal.value.message == text
 
 
-def test_an_empty_final_response_must_be_asked_for():
+def test_an_empty_final_response_is_opt_in():
     assert not wants_empty_final({})
     assert not wants_empty_final(of(triton_enable_empty_final_response=("bool_param", False)))
     assert wants_empty_final(of(triton_enable_empty_final_response=("bool_param", True)))

@@ -11,7 +11,7 @@ from tritonpy_protos import METHODS, SERVICE
 from .fake_engine import FakeEngine, run, serving
 
 
-def test_a_client_learns_every_service_and_its_methods():
+def test_reflection_lists_every_service_and_method():
     def ask(address):
         with grpc.insecure_channel(address) as channel:
             database = ProtoReflectionDescriptorDatabase(channel)

@@ -22,7 +22,7 @@ def test_an_offset_is_optional():
     assert parse_region(given, "X") == RegionSlice("r", 8, 8)
 
 
-def test_what_is_negative_on_the_wire_is_very_large_in_the_server():
+def test_negative_values_are_interpreted_as_unsigned():
     negative = InferParameter(int64_param=-1)
     given = {"shared_memory_region": NAME, "shared_memory_byte_size": negative, "shared_memory_offset": negative}
     assert parse_region(given, "X") == RegionSlice("r", 2**64 - 1, 2**64 - 1)
@@ -39,7 +39,7 @@ def test_what_is_negative_on_the_wire_is_very_large_in_the_server():
         ({"shared_memory_byte_size": NUMBER}, "'shared_memory_byte_size' can not be specified without 'shared_memory_region' parameter for tensor 'X'"),
     ],
 )  # fmt: skip
-def test_half_a_region_is_refused_in_tritons_words(given, text):
+def test_incomplete_region_parameters_have_tritons_error_texts(given, text):
     with pytest.raises(InvalidArgument) as refusal:
         parse_region(given, "X")
     assert refusal.value.message == text

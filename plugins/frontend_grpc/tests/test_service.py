@@ -20,7 +20,7 @@ def numbers(count=4, name="X"):
 
 
 def with_sync_client(use, engine=None):
-    """Run `use(client)` in a thread against a live server."""
+    """Run `use(client)` in a thread against a running server."""
 
     def in_thread(address):
         with sync_client.InferenceServerClient(address) as client:
@@ -34,7 +34,7 @@ def with_sync_client(use, engine=None):
 
 
 def with_aio_client(use, engine=None):
-    """Run `use(client, frontend)` on the loop of a live server."""
+    """Run `use(client, frontend)` on the event loop of a running server."""
 
     async def scenario():
         async with (
@@ -60,23 +60,23 @@ def test_the_client_reads_health_metadata_configuration_and_statistics():
     with_sync_client(use)
 
 
-def test_a_model_that_thinks_about_its_readiness_holds_up_nobody_else():
-    engine, thinks, other_was_answered = FakeEngine(), asyncio.Event(), threading.Event()
+def test_a_slow_readiness_check_does_not_block_other_calls():
+    engine, is_checking, other_finished = FakeEngine(), asyncio.Event(), threading.Event()
 
     async def use(client, _frontend):
         loop = asyncio.get_running_loop()
 
-        def think(_name, _version):
-            loop.call_soon_threadsafe(thinks.set)
-            return other_was_answered.wait(20)
+        def check_slowly(_name, _version):
+            loop.call_soon_threadsafe(is_checking.set)
+            return other_finished.wait(20)
 
-        engine.is_model_ready = think
-        thinking = asyncio.create_task(client.is_model_ready("identity"))
+        engine.is_model_ready = check_slowly
+        readiness = asyncio.create_task(client.is_model_ready("identity"))
         async with asyncio.timeout(20):
-            await thinks.wait()
+            await is_checking.wait()
             assert await client.is_server_ready()
-        other_was_answered.set()
-        assert await thinking
+        other_finished.set()
+        assert await readiness
 
     with_aio_client(use, engine)
 
@@ -96,7 +96,7 @@ def test_the_client_manages_the_repository():
     ]
 
 
-def test_the_asyncio_client_does_the_same():
+def test_the_asyncio_client_uses_every_method():
     async def use(client, _frontend):
         assert await client.is_server_live()
         assert await client.is_server_ready()
@@ -112,7 +112,7 @@ def test_the_asyncio_client_does_the_same():
     with_aio_client(use)
 
 
-def test_inference_brings_back_what_the_model_gave():
+def test_inference_returns_the_outputs_of_the_model():
     def use(client):
         result = client.infer("identity", numbers(), request_id="7")
         assert result.as_numpy("X").tolist() == [0, 1, 2, 3]
@@ -121,7 +121,7 @@ def test_inference_brings_back_what_the_model_gave():
     with_sync_client(use)
 
 
-def test_a_message_of_many_megabytes_passes_both_ways():
+def test_large_messages_are_accepted_and_sent():
     def use(client):
         data = np.random.default_rng(0).random(2**22, np.float32)
         given = sync_client.InferInput("X", [data.size], "FP32").set_data_from_numpy(data)
@@ -138,7 +138,7 @@ def test_a_message_of_many_megabytes_passes_both_ways():
         ("decoupled", "StatusCode.UNIMPLEMENTED", "ModelInfer RPC doesn't support models with decoupled transaction policy"),
     ],
 )  # fmt: skip
-def test_errors_have_tritons_status_and_text(model, status, text):
+def test_errors_have_the_status_and_text_of_triton(model, status, text):
     def use(client):
         with pytest.raises(InferenceServerException) as error:
             client.infer(model, numbers())
@@ -147,20 +147,20 @@ def test_errors_have_tritons_status_and_text(model, status, text):
     with_sync_client(use)
 
 
-def test_a_bug_is_logged_and_keeps_its_secrets(caplog):
+def test_an_internal_error_is_logged_and_hides_details(caplog):
     def use(client):
-        with pytest.raises(InferenceServerException, match="see incident") as error:
+        with pytest.raises(InferenceServerException, match="see error id") as error:
             client.infer("broken", numbers())
         assert error.value.status() == "StatusCode.INTERNAL"
         assert "secret" not in error.value.message()
-        incident = error.value.message().split("incident ")[1].split()[0]
-        assert [record for record in caplog.records if incident in record.getMessage() and record.exc_info]
+        error_id = error.value.message().split("error id ")[1].split()[0]
+        assert [record for record in caplog.records if error_id in record.getMessage() and record.exc_info]
 
     with caplog.at_level(logging.ERROR):
         with_sync_client(use)
 
 
-def test_a_very_long_error_arrives_shortened():
+def test_a_very_long_error_is_truncated():
     def use(client):
         with pytest.raises(InferenceServerException, match="failed to load 'bad', because") as error:
             client.load_model("bad")
@@ -191,7 +191,7 @@ def test_a_client_that_cancels_cancels_its_request():
         await eventually(lambda: engine.held)
         call.cancel()
         await eventually(lambda: engine.held[0].cancelled)
-        engine.held[0].respond(number(engine.held[0], 1, final=True))  # too late, and nobody minds
+        engine.held[0].respond(number(engine.held[0], 1, final=True))  # a late response is ignored
         await frontend.drain()
 
     with_aio_client(use, engine)
@@ -201,9 +201,9 @@ def test_a_deadline_that_passes_cancels_the_request():
     engine = FakeEngine()
 
     async def use(client, _frontend):
-        assert await client.is_server_live()  # the time to connect is not that of the call
+        assert await client.is_server_live()  # connecting must not count for the deadline
         timeout_s = 0.05
-        while not engine.held:  # a call whose time is over before the server has read it asks nothing of the engine
+        while not engine.held:  # a call may expire before the server reads it
             with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
                 await client.infer("later", numbers(), client_timeout=timeout_s)
             timeout_s *= 2
@@ -212,7 +212,7 @@ def test_a_deadline_that_passes_cancels_the_request():
     with_aio_client(use, engine)
 
 
-def test_a_draining_server_answers_what_it_has_and_refuses_more():
+def test_a_draining_server_finishes_requests_and_refuses_new_ones():
     engine = FakeEngine()
 
     async def use(client, frontend):
@@ -235,7 +235,7 @@ def test_a_draining_server_answers_what_it_has_and_refuses_more():
 
 
 @pytest.mark.parametrize("method", ["ModelInfer", "ModelMetadata"])
-def test_bytes_that_are_no_message_are_an_invalid_argument(method):
+def test_invalid_message_bytes_are_an_invalid_argument(method):
     async def scenario():
         async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
             with pytest.raises(

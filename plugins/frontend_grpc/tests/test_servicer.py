@@ -9,21 +9,21 @@ from tritonpy_frontend_grpc.servicer import abort
 from tritonpy_protos import METHODS
 
 from .fake_engine import FakeEngine, run, serving
-from .test_stream_call import asked
+from .test_stream_call import infer_request
 
 INFER = next(method for method in METHODS if method.name == "ModelInfer")
 
 
-class Context:
+class FakeContext:
     def __init__(self):
-        self.said = None
+        self.aborted_with = None
 
-    async def abort(self, *said):
-        self.said = said
+    async def abort(self, *aborted_with):
+        self.aborted_with = aborted_with
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "aborted_with"),
     [
         (Internal("no"), (grpc.StatusCode.INTERNAL, "no", ())),
         (Cancelled("gone"), (grpc.StatusCode.CANCELLED, "gone", ())),
@@ -34,21 +34,21 @@ class Context:
         ),
     ],
 )
-def test_an_error_ends_a_call_with_its_status_its_text_and_its_trailers(error, said):
+def test_abort_sends_status_text_and_trailers(error, aborted_with):
     async def scenario():
-        context = Context()
+        context = FakeContext()
         await abort(context, error)
-        assert context.said == said
+        assert context.aborted_with == aborted_with
 
     run(scenario)
 
 
-def test_an_error_that_ended_a_call_holds_nothing_of_it():
+def test_abort_clears_the_traceback_of_the_error():
     async def scenario():
         with pytest.raises(Internal) as raised:
             _fail()
         error = raised.value
-        await abort(Context(), error)
+        await abort(FakeContext(), error)
         assert (error.__traceback__, error.__context__, error.__cause__) == (None, None, None)
 
     run(scenario)
@@ -61,12 +61,12 @@ def _fail():
         raise Internal("no") from cause
 
 
-def test_requests_that_are_alike_are_answered_alike():
+def test_similar_requests_get_their_own_responses():
     async def scenario():
         async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
             infer = channel.unary_unary(INFER.path, INFER.request.SerializeToString, INFER.response.FromString)
-            for number in range(5):  # the first two are parsed, the others known
-                answer = await infer(asked("identity", str(number), raw=bytes([number]) * 4))
+            for number in range(5):  # the first two are parsed, the others cached
+                answer = await infer(infer_request("identity", str(number), raw=bytes([number]) * 4))
                 assert (answer.id, answer.raw_output_contents[0]) == (str(number), bytes([number]) * 4)
 
     run(scenario)

@@ -50,7 +50,7 @@ def test_trace_settings_are_read_changed_and_cleared(engine):
         ({"trace_count": ["-2"]}, InvalidArgument, "Unable to parse 'trace_count'. Expecting value >= -1, got: -2"),
     ],
 )
-def test_wrong_trace_settings_are_refused(engine, values, kind, text):
+def test_invalid_trace_settings_are_refused(engine, values, kind, text):
     with pytest.raises(kind) as refused:
         traced(engine, **values)
     assert refused.value.message == text
@@ -58,8 +58,8 @@ def test_wrong_trace_settings_are_refused(engine, values, kind, text):
 
 def test_an_unknown_model_is_refused_first(engine):
     with pytest.raises(InvalidArgument) as refused:
-        traced(engine, "nobody", trace_rate=["x"])
-    assert refused.value.message == "Request for unknown model : nobody"
+        traced(engine, "unknown", trace_rate=["x"])
+    assert refused.value.message == "Request for unknown model : unknown"
 
 
 def test_log_settings_are_read_and_changed(engine):
@@ -77,7 +77,7 @@ def test_log_settings_are_read_and_changed(engine):
     assert changed == {**before, "log_verbose_level": 3, "log_format": "ISO8601"}
 
 
-def test_what_stands_before_a_mistake_holds(engine):
+def test_changes_before_an_invalid_one_take_effect(engine):
     with pytest.raises(InvalidArgument) as refused:
         logged(engine, ("log_info", "bool_param", False), ("log_format", "string_param", "xml"))
     assert refused.value.message == "invalid argument for log_format, got: xml"

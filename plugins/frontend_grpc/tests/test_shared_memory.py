@@ -14,7 +14,7 @@ def engine():
     return FakeEngine()
 
 
-def test_the_status_names_every_region(engine):
+def test_the_status_lists_every_region(engine):
     found = SHARED_MEMORY["SystemSharedMemoryStatus"](engine, pb.SystemSharedMemoryStatusRequest(name="r"))
     assert engine.calls == [("regions", "system", "r")]
     assert sorted(found.regions) == ["one", "two"]
@@ -22,24 +22,24 @@ def test_the_status_names_every_region(engine):
     assert (one.name, one.key, one.offset, one.byte_size) == ("one", "/one", 4096, 2**40)
 
 
-def test_the_status_of_gpus_names_devices(engine):
+def test_the_cuda_status_lists_devices(engine):
     found = SHARED_MEMORY["CudaSharedMemoryStatus"](engine, pb.CudaSharedMemoryStatusRequest())
     assert engine.calls == [("regions", "cuda", "")]
     region = found.regions["on a GPU"]
     assert (region.name, region.device_id, region.byte_size) == ("on a GPU", 1, 2**40)
 
 
-def test_a_registration_reaches_the_engine(engine):
-    asked = pb.SystemSharedMemoryRegisterRequest(name="r", key="/k", offset=2**63, byte_size=2**64 - 1)
-    SHARED_MEMORY["SystemSharedMemoryRegister"](engine, asked)
-    asked = pb.CudaSharedMemoryRegisterRequest(name="c", raw_handle=b"\x00\xff", device_id=-1, byte_size=8)
-    SHARED_MEMORY["CudaSharedMemoryRegister"](engine, asked)
+def test_a_registration_is_passed_to_the_engine(engine):
+    message = pb.SystemSharedMemoryRegisterRequest(name="r", key="/k", offset=2**63, byte_size=2**64 - 1)
+    SHARED_MEMORY["SystemSharedMemoryRegister"](engine, message)
+    message = pb.CudaSharedMemoryRegisterRequest(name="c", raw_handle=b"\x00\xff", device_id=-1, byte_size=8)
+    SHARED_MEMORY["CudaSharedMemoryRegister"](engine, message)
     assert engine.calls == [
         ("register_system_region", "r", "/k", 2**63, 2**64 - 1), ("register_cuda_region", "c", b"\x00\xff", -1, 8),
     ]  # fmt: skip
 
 
-def test_refusals_are_the_engines(engine):
+def test_errors_of_the_engine_are_raised(engine):
     with pytest.raises(AlreadyExists):
         SHARED_MEMORY["SystemSharedMemoryRegister"](engine, pb.SystemSharedMemoryRegisterRequest(name="taken"))
 

@@ -22,12 +22,12 @@ def test_every_status_has_its_name():
 
 
 @given(st.text(max_size=300))
-def test_a_text_of_ordinary_length_is_left_alone(text):
+def test_a_short_text_is_unchanged(text):
     assert status_text(text) == text
 
 
 @given(st.text(min_size=1, max_size=5))
-def test_a_long_text_is_cut_to_what_clients_accept(repeated):
+def test_a_long_text_is_truncated_for_clients(repeated):
     text = repeated * 7000
     short = status_text(text)
     printable = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")

@@ -9,52 +9,52 @@ from tritonpy import CallbackSink, Cancelled, InferResponse, Internal, InvalidAr
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.parameters import wants_empty_final
-from tritonpy_frontend_grpc.stream import Slot, Stream, Window
+from tritonpy_frontend_grpc.stream import InferStream, ResponseWindow, StreamEntry
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferRequest, ModelStreamInferResponse
 
 from .fake_engine import FakeEngine, number
 
 SINK = CallbackSink(print)
-ASKED = {"triton_enable_empty_final_response": InferParameter(bool_param=True)}
+EMPTY_FINAL = {"triton_enable_empty_final_response": InferParameter(bool_param=True)}
 
 
 class DirectSink(StreamSink):
-    """Delivers in the thread that answers."""
+    """Delivers in the responding thread."""
 
-    def __init__(self, answered):
-        super().__init__(None, lambda request, response: answered(request.tag, response))
+    def __init__(self, deliver):
+        super().__init__(None, lambda request, response: deliver(request.tag, response))
 
     def _wake(self):
         self._drain()
 
 
-class Talk:
-    """A stream with an engine behind it."""
+class StreamHarness:
+    """A stream connected to a fake engine."""
 
     def __init__(self, limit=2, ends_on_error=False, deadline_ns=0):
         self.engine = FakeEngine()
         self.changes = 0
-        self.stream = Stream(Window(limit, 1000), ends_on_error, self.change, deadline_ns)
-        self.producers = DirectSink(self.stream.answered)
+        self.stream = InferStream(ResponseWindow(limit, 1000), ends_on_error, self.change, deadline_ns)
+        self.producers = DirectSink(self.stream.add_response)
 
     def change(self):
         self.changes += 1
 
-    def ask(self, model, request_id="", **fields):
+    def send_request(self, model, request_id="", **fields):
         message = ModelInferRequest(model_name=model, id=request_id, **fields)
-        slot = Slot(self.stream)
-        slot.describe(message.id, message.model_name, message.model_version, wants_empty_final(message.parameters))
+        entry = StreamEntry(self.stream)
+        entry.describe(message.id, message.model_name, message.model_version, wants_empty_final(message.parameters))
         try:
-            self.stream.take(slot, decode_request(message, SINK), self.engine, self.producers)
+            self.stream.take(entry, decode_request(message, SINK), self.engine, self.producers)
         except TritonError as error:
-            self.stream.refused(slot, error)
-        return slot
+            self.stream.refuse(entry, error)
+        return entry
 
-    def answer(self, slot, response):
-        if slot.in_turn:
-            self.stream.answered(slot, response)
+    def respond(self, entry, response):
+        if entry.is_ordered:
+            self.stream.add_response(entry, response)
         else:
-            slot.request.sink.put(slot.request, response)
+            entry.request.sink.put(entry.request, response)
 
     def sent(self):
         found = []
@@ -72,44 +72,47 @@ class Talk:
 
 
 @given(st.permutations(range(5)))
-def test_answers_leave_in_the_order_of_the_requests(order):
-    talk = Talk()
-    slots = [talk.ask("later", str(at)) for at in range(5)]
+def test_responses_are_sent_in_the_order_of_the_requests(order):
+    harness = StreamHarness()
+    entries = [harness.send_request("later", str(at)) for at in range(5)]
     for at in order:
-        talk.answer(slots[at], number(slots[at].request, at, final=True))
-    assert talk.ids() == ["0", "1", "2", "3", "4"]
-    assert talk.stream.idle
+        harness.respond(entries[at], number(entries[at].request, at, final=True))
+    assert harness.ids() == ["0", "1", "2", "3", "4"]
+    assert harness.stream.idle
 
 
-def test_a_decoupled_model_answers_when_it_likes():
-    talk = Talk()
-    waiting, decoupled = talk.ask("later", "a"), talk.ask("decoupled", "b")
-    talk.answer(decoupled, number(decoupled.request, 1))
-    talk.answer(decoupled, number(decoupled.request, 2, final=True))
-    assert talk.ids() == ["b", "b"]
-    assert not talk.stream.idle
-    talk.answer(waiting, number(waiting.request, 3, final=True))
-    assert talk.ids() == ["a"]
+def test_responses_of_a_decoupled_model_are_not_ordered():
+    harness = StreamHarness()
+    waiting, decoupled = harness.send_request("later", "a"), harness.send_request("decoupled", "b")
+    harness.respond(decoupled, number(decoupled.request, 1))
+    harness.respond(decoupled, number(decoupled.request, 2, final=True))
+    assert harness.ids() == ["b", "b"]
+    assert not harness.stream.idle
+    harness.respond(waiting, number(waiting.request, 3, final=True))
+    assert harness.ids() == ["a"]
 
 
-def test_an_empty_final_answer_is_sent_only_where_it_was_asked_for():
-    talk = Talk()
-    quiet, asked = talk.ask("decoupled", "q"), talk.ask("decoupled", "a", parameters=ASKED)
-    for slot in (quiet, asked):
-        talk.answer(slot, InferResponse((), "decoupled", 1, slot.id, empty=True))
-    (message,) = talk.sent()
+def test_an_empty_final_response_is_sent_only_on_request():
+    harness = StreamHarness()
+    quiet, infer_request = (
+        harness.send_request("decoupled", "q"),
+        harness.send_request("decoupled", "a", parameters=EMPTY_FINAL),
+    )
+    for entry in (quiet, infer_request):
+        harness.respond(entry, InferResponse((), "decoupled", 1, entry.id, empty=True))
+    (message,) = harness.sent()
     assert message.infer_response.id == "a"
     assert message.infer_response.parameters["triton_final_response"].bool_param
-    assert talk.stream.idle
+    assert harness.stream.idle
 
 
-def test_a_refusal_waits_for_its_turn():
-    talk = Talk()
-    slot = talk.ask("later", "1")
-    talk.ask("unknown", "2")
-    assert talk.sent() == []
-    talk.answer(slot, number(slot.request, 1, final=True))
-    first, second = talk.sent()
+def test_a_refusal_is_sent_in_order():
+    harness = StreamHarness()
+    entry = harness.send_request("later", "1")
+    harness.send_request("unknown", "2")
+    assert harness.sent() == []
+    harness.respond(entry, number(entry.request, 1, final=True))
+    first, second = harness.sent()
     assert first.infer_response.id == "1"
     assert (second.infer_response.id, second.error_message) == (
         "2",
@@ -118,136 +121,139 @@ def test_a_refusal_waits_for_its_turn():
 
 
 def test_an_error_of_the_model_is_a_message():
-    talk = Talk()
-    slot = talk.ask("later", "1")
-    talk.answer(slot, InferResponse.failed(slot.request, Internal("no")))
-    (message,) = talk.sent()
+    harness = StreamHarness()
+    entry = harness.send_request("later", "1")
+    harness.respond(entry, InferResponse.failed(entry.request, Internal("no")))
+    (message,) = harness.sent()
     assert (message.error_message, message.infer_response.model_name) == ("no", "later")
 
 
-def test_the_first_error_of_a_model_ends_the_call_where_the_client_wants_that():
-    talk = Talk(ends_on_error=True)
-    talk.ask("later", "never answered")
-    slot = talk.ask("later")
-    talk.answer(slot, InferResponse.failed(slot.request, Internal("no")))
-    (error,) = talk.sent()
+def test_the_first_model_error_ends_the_call_on_request():
+    harness = StreamHarness(ends_on_error=True)
+    harness.send_request("later", "never answered")
+    entry = harness.send_request("later")
+    harness.respond(entry, InferResponse.failed(entry.request, Internal("no")))
+    (error,) = harness.sent()
     assert isinstance(error, Internal)
 
 
 @pytest.mark.parametrize("here", [True, False])
-def test_a_request_that_is_cancelled_at_its_deadline_ends_the_call(here):
-    talk = Talk(deadline_ns=1)
-    slot = talk.ask("later")
-    slot.request.cancelled = here  # else by an engine in another process
-    talk.answer(slot, InferResponse.failed(slot.request, Cancelled("Request cancelled")))
-    (error,) = talk.sent()
+def test_a_request_cancelled_at_its_deadline_ends_the_call(here):
+    harness = StreamHarness(deadline_ns=1)
+    entry = harness.send_request("later")
+    entry.request.cancelled = here  # otherwise cancelled by an engine in another process
+    harness.respond(entry, InferResponse.failed(entry.request, Cancelled("Request cancelled")))
+    (error,) = harness.sent()
     assert isinstance(error, DeadlineExceeded)
 
 
-def test_a_request_that_is_cancelled_before_its_deadline_is_told_so():
-    talk = Talk(deadline_ns=2**62)
-    slot = talk.ask("later")
-    slot.request.cancel()
-    talk.answer(slot, InferResponse.failed(slot.request, Cancelled("Request cancelled")))
-    (message,) = talk.sent()
+def test_a_request_cancelled_before_its_deadline_gets_an_error():
+    harness = StreamHarness(deadline_ns=2**62)
+    entry = harness.send_request("later")
+    entry.request.cancel()
+    harness.respond(entry, InferResponse.failed(entry.request, Cancelled("Request cancelled")))
+    (message,) = harness.sent()
     assert message.error_message == "Request cancelled"
 
 
-def test_a_refusal_is_a_message_even_where_errors_end_the_call():
-    talk = Talk(ends_on_error=True)
-    talk.ask("unknown", "refused")
-    (message,) = talk.sent()
+def test_a_refusal_never_ends_the_call():
+    harness = StreamHarness(ends_on_error=True)
+    harness.send_request("unknown", "refused")
+    (message,) = harness.sent()
     assert (message.infer_response.id, bool(message.error_message)) == ("refused", True)
 
 
-def test_an_answer_that_cannot_be_sent_becomes_an_error():
-    talk = Talk()
-    slot = talk.ask("later")
-    talk.answer(slot, InferResponse((), "later", 1, parameters={"x": 2**70}))
-    (message,) = talk.sent()
+def test_a_response_that_cannot_be_encoded_becomes_an_error():
+    harness = StreamHarness()
+    entry = harness.send_request("later")
+    harness.respond(entry, InferResponse((), "later", 1, parameters={"x": 2**70}))
+    (message,) = harness.sent()
     assert "the response can not be sent: response parameter 'x'" in message.error_message
-    assert talk.stream.idle
+    assert harness.stream.idle
 
 
-def test_a_producer_is_held_while_the_client_does_not_fetch():
-    talk = Talk(limit=2)
-    slot, other = talk.ask("decoupled"), talk.ask("decoupled")
+def test_a_producer_waits_for_a_slow_client():
+    harness = StreamHarness(limit=2)
+    entry, other = harness.send_request("decoupled"), harness.send_request("decoupled")
     for value in range(2):
-        assert slot.room.ready
-        talk.answer(slot, number(slot.request, value))
-    assert not slot.room.ready
-    assert other.room.ready
-    assert talk.stream.unsent_bytes > 0
+        assert entry.flow_control.ready
+        harness.respond(entry, number(entry.request, value))
+    assert not entry.flow_control.ready
+    assert other.flow_control.ready
+    assert harness.stream.unsent_bytes > 0
     freed = []
-    slot.request.sink.when_ready(slot.request, lambda: freed.append(slot.room.answers))
-    talk.sent()
+    entry.request.sink.when_ready(entry.request, lambda: freed.append(entry.flow_control.responses))
+    harness.sent()
     assert freed == [1]
-    assert slot.room.ready
-    assert talk.stream.unsent_bytes == 0
+    assert entry.flow_control.ready
+    assert harness.stream.unsent_bytes == 0
 
 
-def test_large_answers_use_the_room_up_before_many_small_ones_do():
-    talk = Talk(limit=100)
-    slot = talk.ask("decoupled")
-    answer = InferResponse([Tensor.from_numpy("OUT", np.zeros(1000, np.uint8))], "decoupled", 1, final=False)
-    talk.answer(slot, answer)
-    assert not slot.room.ready
-    talk.sent()
-    assert slot.room.ready
+def test_the_byte_limit_applies_to_large_responses():
+    harness = StreamHarness(limit=100)
+    entry = harness.send_request("decoupled")
+    respond = InferResponse([Tensor.from_numpy("OUT", np.zeros(1000, np.uint8))], "decoupled", 1, final=False)
+    harness.respond(entry, respond)
+    assert not entry.flow_control.ready
+    harness.sent()
+    assert entry.flow_control.ready
 
 
-def test_answers_that_are_not_sent_leave_the_room_too():
-    talk = Talk(limit=1)
-    slot = talk.ask("decoupled")
-    talk.answer(slot, InferResponse((), "decoupled", 1, final=False, empty=True))
-    assert slot.room.answers == 0
+def test_unsent_empty_responses_release_flow_control():
+    harness = StreamHarness(limit=1)
+    entry = harness.send_request("decoupled")
+    harness.respond(entry, InferResponse((), "decoupled", 1, final=False, empty=True))
+    assert entry.flow_control.responses == 0
 
 
-def test_a_request_that_is_refused_as_decoupled_too_is_answered():
-    talk = Talk()
-    talk.engine.refused = InvalidArgument("not like this")
-    slot = talk.ask("decoupled")
-    (message,) = talk.sent()
+def test_a_refused_decoupled_request_gets_an_error():
+    harness = StreamHarness()
+    harness.engine.refused = InvalidArgument("not like this")
+    entry = harness.send_request("decoupled")
+    (message,) = harness.sent()
     assert message.error_message == "not like this"
-    assert slot.room is None
+    assert entry.flow_control is None
 
 
-def test_who_leaves_cancels_what_is_open_and_holds_nobody():
-    talk = Talk(limit=1)
-    slot, done = talk.ask("decoupled"), talk.ask("later")
-    answered = done.request
-    talk.answer(done, number(answered, 1, final=True))
-    talk.answer(slot, number(slot.request, 1))
-    talk.sent()
-    talk.stream.abandon()
-    assert slot.request.cancelled
-    assert not answered.cancelled
+def test_abandon_cancels_requests_and_releases_producers():
+    harness = StreamHarness(limit=1)
+    entry, done = harness.send_request("decoupled"), harness.send_request("later")
+    finished = done.request
+    harness.respond(done, number(finished, 1, final=True))
+    harness.respond(entry, number(entry.request, 1))
+    harness.sent()
+    harness.stream.abandon()
+    assert entry.request.cancelled
+    assert not finished.cancelled
     for value in range(3):
-        talk.answer(slot, number(slot.request, value))
-        assert slot.room.ready
-    assert talk.sent() == []
+        harness.respond(entry, number(entry.request, value))
+        assert entry.flow_control.ready
+    assert harness.sent() == []
 
 
-def test_whoever_sends_is_told_of_each_answer():
-    talk = Talk()
-    slot = talk.ask("decoupled")
-    before = talk.changes
-    talk.answer(slot, InferResponse((), "decoupled", 1, empty=True))
-    assert talk.changes == before + 1
+def test_changed_is_called_for_each_response():
+    harness = StreamHarness()
+    entry = harness.send_request("decoupled")
+    before = harness.changes
+    harness.respond(entry, InferResponse((), "decoupled", 1, empty=True))
+    assert harness.changes == before + 1
 
 
 @pytest.mark.parametrize("ends_on_error", [False, True])
-def test_a_model_that_answers_once_and_fails_to_answer_again_has_its_first_answer_sent_alone(ends_on_error):
-    talk = Talk(ends_on_error=ends_on_error)
-    slot, asked = talk.ask("later", "a"), talk.ask("later", "b", parameters=ASKED)
-    for each in (slot, asked):
-        talk.answer(each, number(each.request, 1))
-        talk.answer(each, InferResponse((), "later", 1, each.id, error=Internal("no second one")))
-    messages = talk.sent()
+def test_an_error_after_the_only_response_is_not_sent(ends_on_error):
+    harness = StreamHarness(ends_on_error=ends_on_error)
+    entry, infer_request = (
+        harness.send_request("later", "a"),
+        harness.send_request("later", "b", parameters=EMPTY_FINAL),
+    )
+    for each in (entry, infer_request):
+        harness.respond(each, number(each.request, 1))
+        harness.respond(each, InferResponse((), "later", 1, each.id, error=Internal("no second one")))
+    messages = harness.sent()
     assert [(message.infer_response.id, message.error_message) for message in messages] == [
         ("a", ""),
         ("b", ""),
         ("b", ""),
     ]
     assert messages[2].infer_response.parameters["triton_final_response"].bool_param
-    assert talk.stream.idle
+    assert harness.stream.idle

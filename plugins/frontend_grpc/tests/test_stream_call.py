@@ -12,20 +12,20 @@ from tritonpy import InferResponse, Internal
 from tritonpy_protos import METHODS
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferRequest, ModelStreamInferResponse
 
-from .fake_engine import PATIENCE_S, FakeEngine, echo, eventually, number, run, serving
+from .fake_engine import WAIT_S, FakeEngine, echo, eventually, number, run, serving
 
 STREAM = next(method for method in METHODS if method.name == "ModelStreamInfer")
-ASKED = {"triton_enable_empty_final_response": InferParameter(bool_param=True)}
+EMPTY_FINAL = {"triton_enable_empty_final_response": InferParameter(bool_param=True)}
 
 
-def asked(model, request_id="", raw=b"1234", **fields):
+def infer_request(model, request_id="", raw=b"1234", **fields):
     message = ModelInferRequest(model_name=model, id=request_id, raw_input_contents=[raw], **fields)
     message.inputs.add(name="X", datatype="UINT8", shape=[len(raw)])
     return message
 
 
 def with_stream(use, count=1, metadata=None, **options):
-    """Run `use(engine, frontend, *streams)` with that many calls open on one channel."""
+    """Run `use(engine, frontend, *calls)` with `count` open calls on one channel."""
 
     async def scenario():
         engine = FakeEngine()
@@ -50,7 +50,7 @@ def test_the_client_streams_in_order():
             for at in range(100):
                 tensor = sync_client.InferInput("X", [1], "INT32").set_data_from_numpy(np.array([at], np.int32))
                 client.async_stream_infer("identity", [tensor], request_id=str(at))
-            found = [answers.get(timeout=PATIENCE_S) for _ in range(100)]
+            found = [answers.get(timeout=WAIT_S) for _ in range(100)]
             client.stop_stream()
         assert [error for _, error in found] == [None] * 100
         assert [result.as_numpy("X").tolist() for result, _ in found] == [[at] for at in range(100)]
@@ -63,9 +63,9 @@ def test_the_client_streams_in_order():
     run(scenario)
 
 
-def test_answers_of_a_decoupled_model_come_as_they_are_made():
+def test_decoupled_responses_are_sent_as_they_are_produced():
     async def use(engine, _frontend, call):
-        await call.write(asked("decoupled", "d", parameters=ASKED))
+        await call.write(infer_request("decoupled", "d", parameters=EMPTY_FINAL))
         await eventually(lambda: engine.held)
         (request,) = engine.held
         for value in (1, 2):
@@ -83,10 +83,10 @@ def test_answers_of_a_decoupled_model_come_as_they_are_made():
     with_stream(use)
 
 
-def test_errors_are_messages_and_the_stream_goes_on():
+def test_errors_do_not_end_the_stream():
     async def use(_engine, _frontend, call):
         for model in ("unknown", "failing", "broken", "identity"):
-            await call.write(asked(model, model))
+            await call.write(infer_request(model, model))
         answers = [await call.read() for _ in range(4)]
         assert [answer.infer_response.id for answer in answers] == ["unknown", "failing", "broken", "identity"]
         assert [bool(answer.error_message) for answer in answers] == [True, True, True, False]
@@ -97,10 +97,10 @@ def test_errors_are_messages_and_the_stream_goes_on():
     with_stream(use)
 
 
-def test_the_first_error_of_a_model_is_the_status_where_the_client_asks_for_that():
+def test_the_first_model_error_is_the_status_on_request():
     async def use(engine, _frontend, call):
-        await call.write(asked("later"))
-        await call.write(asked("failing"))
+        await call.write(infer_request("later"))
+        await call.write(infer_request("failing"))
         with pytest.raises(grpc.aio.AioRpcError):
             await call.read()
         assert await call.code() is grpc.StatusCode.INTERNAL
@@ -109,10 +109,10 @@ def test_the_first_error_of_a_model_is_the_status_where_the_client_asks_for_that
     with_stream(use, metadata=(("triton_grpc_error", "true"),))
 
 
-def test_a_client_that_leaves_cancels_all_its_requests():
+def test_a_disconnect_cancels_all_requests():
     async def use(engine, frontend, call):
-        await call.write(asked("later"))
-        await call.write(asked("decoupled"))
+        await call.write(infer_request("later"))
+        await call.write(infer_request("decoupled"))
         await eventually(lambda: len(engine.held) == 2)
         call.cancel()
         await eventually(lambda: all(request.cancelled for request in engine.held))
@@ -123,9 +123,9 @@ def test_a_client_that_leaves_cancels_all_its_requests():
     with_stream(use)
 
 
-def test_a_client_that_writes_no_more_still_gets_its_answers():
+def test_responses_are_sent_after_the_client_has_finished_writing():
     async def use(engine, _frontend, call):
-        await call.write(asked("later"))
+        await call.write(infer_request("later"))
         await call.done_writing()
         await eventually(lambda: engine.held)
         engine.held[0].respond(echo(engine.held[0]))
@@ -137,9 +137,9 @@ def test_a_client_that_writes_no_more_still_gets_its_answers():
 
 def test_streams_do_not_wait_for_each_other():
     async def use(engine, _frontend, first, second):
-        await first.write(asked("later", "1"))
+        await first.write(infer_request("later", "1"))
         await eventually(lambda: engine.held)
-        await second.write(asked("identity", "2"))
+        await second.write(infer_request("identity", "2"))
         assert (await second.read()).infer_response.id == "2"
         engine.held[0].respond(echo(engine.held[0]))
         assert (await first.read()).infer_response.id == "1"
@@ -147,17 +147,17 @@ def test_streams_do_not_wait_for_each_other():
     with_stream(use, count=2)
 
 
-def test_a_client_that_does_not_fetch_holds_only_its_own_producer():
+def test_a_slow_client_blocks_only_its_own_producer():
     async def use(engine, _frontend, slow, quick):
-        await slow.write(asked("decoupled", raw=bytes(2**20)))
+        await slow.write(infer_request("decoupled", raw=bytes(2**20)))
         await eventually(lambda: engine.held)
         (request,) = engine.held
         made = 0
-        while request.sink.ready(request):  # the transport takes some, then the bound holds
+        while request.sink.ready(request):  # the transport buffers some, then the limit applies
             request.respond(echo(request, final=False))
             made += 1
             await asyncio.sleep(0)
-        await quick.write(asked("identity"))
+        await quick.write(infer_request("identity"))
         assert (await quick.read()).infer_response.raw_output_contents == [b"1234"]
         for _ in range(made):
             assert len((await slow.read()).infer_response.raw_output_contents[0]) == 2**20
@@ -166,12 +166,12 @@ def test_a_client_that_does_not_fetch_holds_only_its_own_producer():
     with_stream(use, count=2, max_response_pool_size=4)
 
 
-def test_a_drained_server_refuses_on_open_streams_and_ends_them_when_it_stops():
+def test_a_draining_server_refuses_on_open_streams_and_ends_them():
     async def use(engine, frontend, call):
-        await call.write(asked("later", "1"))
+        await call.write(infer_request("later", "1"))
         await eventually(lambda: engine.held)
         draining = asyncio.create_task(frontend.drain())
-        await call.write(asked("identity", "2"))
+        await call.write(infer_request("identity", "2"))
         engine.held[0].respond(echo(engine.held[0]))
         assert (await call.read()).infer_response.id == "1"
         refused = await call.read()
@@ -185,13 +185,13 @@ def test_a_drained_server_refuses_on_open_streams_and_ends_them_when_it_stops():
     with_stream(use)
 
 
-def test_bytes_that_are_no_message_get_an_error_and_the_stream_goes_on():
+def test_an_invalid_message_does_not_end_the_stream():
     async def scenario():
         async with serving(FakeEngine()) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
             call = channel.stream_stream(STREAM.path, None, ModelStreamInferResponse.FromString)()
             await call.write(b"\xff\xff")
             assert (await call.read()).error_message.startswith("unable to parse the request")
-            await call.write(asked("identity").SerializeToString())
+            await call.write(infer_request("identity").SerializeToString())
             assert not (await call.read()).error_message
             await call.done_writing()
             assert await call.read() is grpc.aio.EOF
@@ -199,9 +199,9 @@ def test_bytes_that_are_no_message_get_an_error_and_the_stream_goes_on():
     run(scenario)
 
 
-def test_an_error_after_answers_is_the_last_message():
+def test_an_error_after_responses_is_the_last_message():
     async def use(engine, _frontend, call):
-        await call.write(asked("decoupled"))
+        await call.write(infer_request("decoupled"))
         await eventually(lambda: engine.held)
         (request,) = engine.held
         request.respond(number(request, 1))

@@ -19,19 +19,19 @@ WAITED = ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END"]
 SENT = ["GRPC_SEND_START", "GRPC_SEND_END"]
 
 
-class Noting(Tracer):
-    """Traces every request and keeps the time stamps of those that ended."""
+class RecordingTracer(Tracer):
+    """Traces every request and records the time stamps of ended traces."""
 
     headers = ("traceparent",)
 
     def __init__(self):
         self.active = True
-        self.asked = []
+        self.sampled = []
         self.open = 0
         self.ended = []
 
     def sample(self, model_name, headers):
-        self.asked.append((model_name, dict(headers)))
+        self.sampled.append((model_name, dict(headers)))
         self.open += 1
         return TraceFamily(TraceLevel.TIMESTAMPS, None, None, lambda _: None, self._ended).trace()
 
@@ -40,17 +40,17 @@ class Noting(Tracer):
         self.ended.append([stamp.name for stamp in family.traces[0].stamps()])
 
 
-def asked(model, raw=b"1234"):
+def infer_request(model, raw=b"1234"):
     message = ModelInferRequest(model_name=model, raw_input_contents=[raw])
     message.inputs.add(name="X", datatype="UINT8", shape=[len(raw)])
     return message
 
 
 def traced(use):
-    """Run `use(engine, tracer, infer, stream)`: what is called for one answer, and for a stream."""
+    """Run `use(engine, tracer, infer, stream)` with functions that start unary and streaming calls."""
 
     async def scenario():
-        engine, tracer = FakeEngine(), Noting()
+        engine, tracer = FakeEngine(), RecordingTracer()
         async with serving(engine, tracer=tracer) as frontend, grpc.aio.insecure_channel(frontend.address()) as channel:
             infer = channel.unary_unary(INFER.path, INFER.request.SerializeToString, ModelInferResponse.FromString)
             stream = channel.stream_stream(
@@ -62,12 +62,12 @@ def traced(use):
     run(scenario)
 
 
-def test_a_call_notes_when_it_came_and_went():
+def test_a_call_has_all_time_stamps():
     async def use(engine, tracer, infer, stream):
-        await infer(asked("identity"), metadata=(("traceparent", "00-ab"), ("authorization", "secret")))
+        await infer(infer_request("identity"), metadata=(("traceparent", "00-ab"), ("authorization", "secret")))
         await eventually(lambda: tracer.ended)
         assert tracer.ended == [[*WAITED, *SENT]]
-        assert tracer.asked == [("identity", {"traceparent": "00-ab"})]
+        assert tracer.sampled == [("identity", {"traceparent": "00-ab"})]
 
     traced(use)
 
@@ -76,16 +76,16 @@ def test_a_call_notes_when_it_came_and_went():
 def test_a_call_that_fails_ends_its_trace(model):
     async def use(engine, tracer, infer, stream):
         with pytest.raises(grpc.aio.AioRpcError):
-            await infer(asked(model))
+            await infer(infer_request(model))
         await eventually(lambda: tracer.ended)
         assert tracer.ended[0][:2] == WAITED
 
     traced(use)
 
 
-def test_a_client_that_goes_away_does_not_keep_its_trace_open():
+def test_a_disconnect_ends_the_trace():
     async def use(engine, tracer, infer, stream):
-        call = infer(asked("later"))
+        call = infer(infer_request("later"))
         await eventually(lambda: engine.held)
         call.cancel()
         await eventually(lambda: tracer.ended)
@@ -94,10 +94,10 @@ def test_a_client_that_goes_away_does_not_keep_its_trace_open():
     traced(use)
 
 
-def test_each_message_of_a_stream_is_noted_and_its_trace_ends_with_the_last():
+def test_each_stream_message_is_stamped_and_the_last_one_ends_the_trace():
     async def use(engine, tracer, infer, stream):
         call = stream()
-        await call.write(asked("decoupled"))
+        await call.write(infer_request("decoupled"))
         await eventually(lambda: engine.held)
         (request,) = engine.held
         for value in range(3):
@@ -117,7 +117,7 @@ def test_requests_of_one_stream_have_their_own_traces():
     async def use(engine, tracer, infer, stream):
         call = stream()
         for model in ("identity", "failing", "broken"):
-            await call.write(asked(model))
+            await call.write(infer_request(model))
             await call.read()
         await eventually(lambda: len(tracer.ended) == 3)
         assert tracer.ended == [[*WAITED, *SENT]] * 3
@@ -126,13 +126,13 @@ def test_requests_of_one_stream_have_their_own_traces():
     traced(use)
 
 
-def test_a_stream_that_is_abandoned_ends_the_traces_of_what_was_not_sent():
+def test_an_abandoned_stream_ends_the_traces_of_unsent_responses():
     async def use(engine, tracer, infer, stream):
         call = stream()
-        await call.write(asked("later"))
-        await call.write(asked("later"))
+        await call.write(infer_request("later"))
+        await call.write(infer_request("later"))
         await eventually(lambda: len(engine.held) == 2)
-        engine.held[1].respond(echo(engine.held[1]))  # its turn has not come
+        engine.held[1].respond(echo(engine.held[1]))  # waits for the first response
         call.cancel()
         await eventually(lambda: tracer.ended)
         assert tracer.open == 1
@@ -146,7 +146,7 @@ def test_a_stream_that_is_abandoned_ends_the_traces_of_what_was_not_sent():
 def test_a_stream_that_an_error_ends_ends_its_traces():
     async def use(engine, tracer, infer, stream):
         call = stream(metadata=(("triton_grpc_error", "true"),))
-        await call.write(asked("failing"))
+        await call.write(infer_request("failing"))
         with contextlib.suppress(grpc.aio.AioRpcError):
             await call.read()
         assert await call.code() is grpc.StatusCode.INTERNAL

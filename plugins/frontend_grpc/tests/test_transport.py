@@ -15,11 +15,11 @@ class TestGrpcio(TransportContract):
     name = "grpcio"
     frontend = "grpc"
 
-    def test_its_frontend_is_that_of_grpcio(self):
+    def test_the_frontend_is_grpcio(self):
         assert self.kinds() == {"grpc": GrpcFrontend}
 
 
-def test_a_server_inside_another_program_has_it_too(tmp_path):
+def test_an_embedded_server_may_use_the_transport(tmp_path):
     raw = {
         "transport": "grpcio",
         "repositories": [{"url": str(tmp_path)}],

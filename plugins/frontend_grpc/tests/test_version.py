@@ -10,17 +10,17 @@ from tritonpy import InvalidArgument
 from tritonpy_frontend_grpc.version import parse_version
 
 
-def test_no_text_leaves_the_choice_to_the_server():
+def test_an_empty_text_means_any_version():
     assert parse_version("") == -1
 
 
 @given(st.integers(0, 2**63 - 1))
-def test_a_number_is_taken(number):
+def test_a_number_is_parsed(number):
     assert parse_version(str(number)) == number
 
 
 @pytest.mark.parametrize("text", ["one", "²", " ", "-", ".1", "9" * 19, "9" * 9000, "1\0", "1\0abc"])
-def test_other_text_is_refused_in_tritons_words(text):
+def test_invalid_text_has_tritons_error_text(text):
     with pytest.raises(InvalidArgument) as refusal:
         parse_version(text)
     assert refusal.value.message == (
@@ -30,11 +30,11 @@ def test_other_text_is_refused_in_tritons_words(text):
 
 
 @pytest.mark.parametrize("text", ["7", "+7", " \t7", "007", "7.5", "7x", "7 8", "7_0"])
-def test_a_number_is_read_as_far_as_it_goes(text):
+def test_text_after_a_number_is_ignored(text):
     assert parse_version(text) == 7
 
 
-def test_a_negative_number_is_refused_in_tritons_words():
+def test_a_negative_number_has_tritons_error_text():
     with pytest.raises(
         InvalidArgument, match=r"^invalid model version specified '-3' , version should be an integral value > 0$"
     ):
@@ -42,6 +42,6 @@ def test_a_negative_number_is_refused_in_tritons_words():
 
 
 @given(st.text())
-def test_any_text_gives_a_version_or_a_refusal(text):
+def test_arbitrary_text_is_parsed_or_refused(text):
     with suppress(InvalidArgument):
         assert parse_version(text) >= -1

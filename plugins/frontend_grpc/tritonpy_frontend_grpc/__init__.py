@@ -1,4 +1,7 @@
-"""The inference protocol over gRPC, and grpcio's server for it. Discovery imports this module only; grpc is loaded with that server."""
+"""The inference protocol over gRPC, and a frontend on grpcio's server.
+
+Discovery imports only this module; grpc is imported with that frontend.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +12,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_transports() -> Mapping[str, str]:
-    """Offer the transport as `grpcio`."""
+    """Register the transport `grpcio`."""
     return {"grpcio": "tritonpy_frontend_grpc.transport:GrpcioTransport"}

@@ -1,4 +1,7 @@
-"""Who may make which gRPC call, and what a request keeps of its metadata. Made only where something restricts, forwards, keeps or authenticates."""
+"""Authorization of gRPC calls, and the metadata that a request keeps.
+
+Imported only if the server authenticates, restricts APIs, forwards headers or keeps headers.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from google.protobuf.message import Message
 
 from tritonpy import (
     ApiCategory,
-    Gatekeeper,
+    Authorizer,
     HeaderForwarding,
     InferRequest,
     Restriction,
@@ -31,14 +34,14 @@ _HEALTH, _REFLECTION = "grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerR
 
 
 class Rpc(NamedTuple):
-    """What a method is: its category, the right it takes, and the field of its message that names a model, if one does."""
+    """Category and right of a method, and the message field that names a model, if any."""
 
     category: ApiCategory
     verb: Verb
     model_field: str = ""
 
 
-_OWN = {
+_INFERENCE_RPCS = {
     "ServerLive": Rpc(ApiCategory.HEALTH, Verb.READ),
     "ServerReady": Rpc(ApiCategory.HEALTH, Verb.READ),
     "ModelReady": Rpc(ApiCategory.HEALTH, Verb.READ, "name"),
@@ -61,72 +64,81 @@ _OWN = {
     "LogSettings": Rpc(ApiCategory.LOGGING, Verb.ADMIN),
 }
 RPCS: Mapping[str, Rpc] = {
-    **{f"/{SERVICE}/{name}": rpc for name, rpc in _OWN.items()},
+    **{f"/{SERVICE}/{name}": rpc for name, rpc in _INFERENCE_RPCS.items()},
     f"/{_HEALTH}/Check": Rpc(ApiCategory.HEALTH, Verb.READ),
     f"/{_HEALTH}/List": Rpc(ApiCategory.HEALTH, Verb.READ),
     f"/{_HEALTH}/Watch": Rpc(ApiCategory.HEALTH, Verb.READ),
     f"/{_REFLECTION}/ServerReflectionInfo": Rpc(ApiCategory.METADATA, Verb.READ),
 }
-_UNKNOWN = Rpc(ApiCategory.METADATA, Verb.ADMIN)  # a method that the table lacks is for those who may do everything
+_UNKNOWN_RPC = Rpc(ApiCategory.METADATA, Verb.ADMIN)  # an unlisted method needs the right of administrators
 
 
 class GrpcAccess:
-    """The doorkeeper of one frontend. Every call passes `enter` before its first message; what names a model passes once more with it."""
+    """Authorizes the calls of one frontend.
+
+    `check_call` checks every call before its first message. `check_message` or `decode` checks a
+    message that names a model.
+    """
 
     def __init__(
         self,
         restrictions: Sequence[Restriction],
         forward_pattern: str,
-        gatekeeper: Gatekeeper | None,
+        authorizer: Authorizer | None,
         kept_headers: frozenset[str] = frozenset(),
         note: Callable[[ApiCategory], None] | None = None,
     ) -> None:
         self._restrictions = Restrictions(restrictions, PREFIX, note)
         self._forwarding = HeaderForwarding(forward_pattern) if forward_pattern else None
         self._kept_headers = kept_headers
-        self._gatekeeper = gatekeeper
+        self._authorizer = authorizer
 
-    def enter(self, path: str, metadata: Metadata) -> None:
-        """Raise Unavailable for a call that lacks the header of its category, Unauthenticated or PermissionDenied for its caller.
+    def check_call(self, path: str, metadata: Metadata) -> None:
+        """Raise TritonError for a call that is not allowed.
 
-        Where the message will name a model, the caller has to be known, and its right is asked for when the message is there.
+        Unavailable: the header of a restricted category is missing. Unauthenticated or
+        PermissionDenied: the principal is unknown or lacks the right. If the message will name a
+        model, only the identity is checked here.
         """
-        rpc, headers = RPCS.get(path, _UNKNOWN), _texts(metadata)
+        rpc, headers = RPCS.get(path, _UNKNOWN_RPC), _text_metadata(metadata)
         missing = self._restrictions.missing(rpc.category, headers)
         if missing is not None:
             raise Unavailable(f"This protocol is restricted, expecting header '{missing}'")
-        gatekeeper = self._guarding(rpc)
-        if gatekeeper is not None and rpc.model_field:
-            gatekeeper.identify(joined_headers(headers), rpc.verb)
-        elif gatekeeper is not None:
-            gatekeeper.admit(joined_headers(headers), rpc.verb)
+        authorizer = self._authorizer_for(rpc)
+        if authorizer is not None and rpc.model_field:
+            authorizer.identify(joined_headers(headers), rpc.verb)
+        elif authorizer is not None:
+            authorizer.admit(joined_headers(headers), rpc.verb)
 
-    def admit(self, path: str, metadata: Metadata, message: Message) -> None:
-        """Raise PermissionDenied where the caller has no right to the model that `message` names."""
-        rpc = RPCS.get(path, _UNKNOWN)
-        gatekeeper = self._guarding(rpc)
-        if gatekeeper is not None and rpc.model_field:
-            gatekeeper.admit(joined_headers(_texts(metadata)), rpc.verb, getattr(message, rpc.model_field))
+    def check_message(self, path: str, metadata: Metadata, message: Message) -> None:
+        """Raise PermissionDenied if the principal has no right to the model in `message`."""
+        rpc = RPCS.get(path, _UNKNOWN_RPC)
+        authorizer = self._authorizer_for(rpc)
+        if authorizer is not None and rpc.model_field:
+            authorizer.admit(joined_headers(_text_metadata(metadata)), rpc.verb, getattr(message, rpc.model_field))
 
     def decode(self, message: ModelInferRequest, sink: Sink, metadata: Metadata) -> InferRequest:
-        """Return the request of a caller who may infer with its model, forwarded headers included; raises as `decode_request` does too."""
-        headers, gatekeeper, principal = _texts(metadata), self._gatekeeper, None
-        if gatekeeper is not None:
-            principal = gatekeeper.admit(joined_headers(headers), Verb.INFER, message.model_name)
+        """Return the authorized request, with forwarded headers.
+
+        Raises like `decode_request` and `check_message`.
+        """
+        headers, authorizer, principal = _text_metadata(metadata), self._authorizer, None
+        if authorizer is not None:
+            principal = authorizer.admit(joined_headers(headers), Verb.INFER, message.model_name)
         request = decode_request(message, sink)
         request.principal = principal
         if self._kept_headers:
             keep_headers(headers, self._kept_headers, request)
         if self._forwarding is not None:
-            # in the order in which gRPC's library for C++ keeps them
+            # in the order of gRPC's C++ library
             self._forwarding.apply(sorted(headers, key=itemgetter(0)), request)
         return request
 
-    def _guarding(self, rpc: Rpc) -> Gatekeeper | None:
-        gatekeeper = self._gatekeeper
-        is_open = gatekeeper is not None and rpc.category is ApiCategory.HEALTH and not gatekeeper.guards("health")
-        return None if is_open else gatekeeper
+    def _authorizer_for(self, rpc: Rpc) -> Authorizer | None:
+        authorizer = self._authorizer
+        is_open = authorizer is not None and rpc.category is ApiCategory.HEALTH and not authorizer.guards("health")
+        return None if is_open else authorizer
 
 
-def _texts(metadata: Metadata) -> list[tuple[str, str]]:
-    return [(key, value) for key, value in metadata if isinstance(value, str)]  # binary metadata is nobody's credential
+def _text_metadata(metadata: Metadata) -> list[tuple[str, str]]:
+    return [(key, value) for key, value in metadata if isinstance(value, str)]  # credentials are never binary

@@ -1,4 +1,4 @@
-"""Calls on grpc.aio: what its context says, in the service's words."""
+"""Calls on grpc.aio, adapted from its contexts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class AioCall(StreamingCall):
-    """A call that has a task."""
+    """A streaming call on grpc.aio."""
 
     __slots__ = ("_context",)
 
@@ -23,10 +23,10 @@ class AioCall(StreamingCall):
         self._context = context
 
     def metadata(self) -> Metadata:
-        return metadata_of(self._context)
+        return read_metadata(self._context)
 
     def deadline_ns(self) -> int:
-        return deadline_of(self._context)
+        return read_deadline(self._context)
 
     def when_done(self, callback: Callable[[], None]) -> None:
         call_when_done(self._context, callback)
@@ -38,12 +38,12 @@ class AioCall(StreamingCall):
     async def write(self, message: bytes) -> None:
         try:
             await self._context.write(message)
-        except grpc.aio.InternalError:  # the client left in the middle of it: the call ends as at any other time
+        except grpc.aio.InternalError:  # the client disconnected during the write
             raise asyncio.CancelledError from None
 
 
 class AioInferCall(InferCall):
-    """A call of ModelInfer: `outcome` is what its task waits for."""
+    """A call of ModelInfer on grpc.aio. Its task awaits `outcome`."""
 
     __slots__ = ("_context", "outcome")
 
@@ -53,31 +53,31 @@ class AioInferCall(InferCall):
         self._context = context
 
     def metadata(self) -> Metadata:
-        return metadata_of(self._context)
+        return read_metadata(self._context)
 
     def deadline_ns(self) -> int:
-        return deadline_of(self._context)
+        return read_deadline(self._context)
 
     def when_done(self, callback: Callable[[], None]) -> None:
         call_when_done(self._context, callback)
 
-    def finish(self, answer: bytes | TritonError) -> None:
+    def finish(self, result: bytes | TritonError) -> None:
         if not self.outcome.done():
-            self.outcome.set_result(answer)
+            self.outcome.set_result(result)
 
 
-def metadata_of(context: Context) -> Metadata:
-    """Return what the client sent ahead of its messages."""
+def read_metadata(context: Context) -> Metadata:
+    """Return the metadata of the call."""
     return context.invocation_metadata() or ()
 
 
-def deadline_of(context: Context) -> int:
-    """Return the deadline that the client gave its call, in ns on the server's clock; 0 for none."""
+def read_deadline(context: Context) -> int:
+    """Return the deadline of the call in ns on the server's clock, 0 for none."""
     left_s = context.time_remaining()
     return 0 if left_s is None else now_ns() + max(int(left_s * 1e9), 0)
 
 
 def call_when_done(context: Context, callback: Callable[[], None]) -> None:
-    """Call `callback` when the call is over."""
+    """Call `callback` when the call has ended."""
     called: Any = lambda _: callback()  # noqa: E731  its type is a class, not a protocol
     context.add_done_callback(called)

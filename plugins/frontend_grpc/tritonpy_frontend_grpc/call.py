@@ -1,4 +1,4 @@
-"""One gRPC call, as the service sees it, whatever carries it."""
+"""Abstract gRPC calls, independent of the transport."""
 
 from __future__ import annotations
 
@@ -10,70 +10,92 @@ if TYPE_CHECKING:
     from tritonpy import ClientMemory, InferRequest, InferResponse, Reservation, TritonError
 
 Metadata = Iterable[tuple[str, Any]]
-"""Keys in lower case with texts, or with bytes where the key ends with `-bin`; what belongs to gRPC itself is not in it."""
+"""Pairs of lower-case key and text, or bytes for keys ending in `-bin`.
+
+Without gRPC's own headers.
+"""
 
 
-class Call(ABC):
-    """A call that a client makes. All methods are called on the event loop."""
+class GrpcCall(ABC):
+    """A call of a client. All methods run on the event loop."""
 
     __slots__ = ()
 
     @abstractmethod
     def metadata(self) -> Metadata:
-        """Return what the client sent ahead of its messages."""
+        """Return the metadata of the call."""
 
     @abstractmethod
     def deadline_ns(self) -> int:
-        """Return when the client stops waiting, in ns on the server's clock; 0 for never."""
+        """Return the deadline in ns on the server's clock, 0 for none."""
 
     @abstractmethod
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once when the call is over: its answer was sent, or nobody waits for it any more."""
+        """Call `callback` once when the call has ended.
+
+        A call ends when its response was sent or the client is gone.
+        """
 
 
-class _Accounted(Call):
-    """A call whose client has an account of memory."""
+class _MemoryCountedCall(GrpcCall):
+    """A call whose client's memory is counted."""
 
     __slots__ = ()
 
     def account(self) -> ClientMemory | None:
-        """Return the memory of the client, None where a transport does not tell calls of one client apart."""
+        """Return the memory of the client, or None if the transport does not know the client."""
         return None
 
 
-class InferCall(_Accounted):
-    """A call of ModelInfer, which is answered without a task of its own; that it is over, and its request, are the service's to say."""
+class InferCall(_MemoryCountedCall):
+    """A call of ModelInfer, which has no task. The service sets `over` and `request`."""
 
-    __slots__ = ("answers", "first", "memory", "over", "request")
+    __slots__ = ("first_response", "memory", "over", "request", "responses")
 
     def __init__(self) -> None:
         self.over = False
-        self.answers = 0  # before the final one
-        self.first: InferResponse | None = None
+        self.responses = 0  # number of responses before the final one
+        self.first_response: InferResponse | None = None
         self.request: InferRequest | None = None
-        self.memory: Reservation | None = None  # for its message, as long as anything refers to the call
+        self.memory: Reservation | None = None  # for the message, as long as the call is referenced
 
     @abstractmethod
     def finish(self, answer: bytes | TritonError) -> None:
-        """Send the answer, or the error that ends the call. Called once at most, and not after the call was cancelled; must not raise."""
+        """Send the response message, or the error that ends the call. Must not raise.
+
+        Called at most once, and not after the call was cancelled.
+        """
 
 
-class StreamingCall(_Accounted):
-    """A call of many messages. Its task is cancelled when the client leaves or its deadline passes; the error that ends it is raised."""
+class StreamingCall(_MemoryCountedCall):
+    """A call of many messages.
+
+    Its task is cancelled when the client disconnects or the deadline passes. The task raises the
+    error that ends the call.
+    """
 
     __slots__ = ()
 
     @abstractmethod
     async def read(self) -> bytes | None:
-        """Return the next message as it came, compressed or not; None when the client sends no more."""
+        """Return the next message, possibly still compressed; None after the last one."""
 
-    def read_through(self, take: Callable[[bytes], bool]) -> None:
-        """Let `take` have messages the moment they come while `read` waits for one; what it refuses, `read` returns."""
+    def set_direct_reader(self, take: Callable[[bytes], bool]) -> None:
+        """Pass messages directly to `take` while `read` waits for one.
+
+        `read` returns those it refuses.
+        """
 
     @abstractmethod
     async def write(self, message: bytes) -> None:
-        """Send a message; return when there is room for the next one. Raises CancelledError where the client left."""
+        """Send a message; return when the next one may be sent.
+
+        Raises CancelledError after a disconnect.
+        """
 
     def try_write(self, message: bytes) -> bool:
-        """Send a message if nothing has to be waited for, and say whether that was done; not while `write` is at work."""
+        """Send a message if that is possible without waiting; return whether it was sent.
+
+        Must not be called while `write` is running.
+        """
         return False

@@ -1,4 +1,4 @@
-"""What is asked of calls, whatever transport carries them; and the service and the doorkeeper that come of it."""
+"""Options of calls, independent of the transport, and the objects built from them."""
 
 from __future__ import annotations
 
@@ -9,46 +9,48 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import Meta
 
 from tritonpy import ApiCategory, ByteSize, Engine, FrontendContext, Options, Restriction, check_restrictions
+from tritonpy_frontend_grpc.decompression import LIMIT
 from tritonpy_frontend_grpc.service import InferenceService
-from tritonpy_frontend_grpc.stream import Window
-from tritonpy_frontend_grpc.unpacking import LIMIT
+from tritonpy_frontend_grpc.stream import ResponseWindow
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
 
 
-class CallOptions(Options, frozen=True):
+class GrpcCallOptions(Options, frozen=True):
     """The keys of `frontends: grpc:` that concern calls."""
 
     infer_response_compression_level: Annotated[
-        Literal["none", "low", "medium", "high"], Meta(description="compression of answers, where the client takes it")
+        Literal["none", "low", "medium", "high"], Meta(description="compression of responses, if the client accepts it")
     ] = "none"
     max_decompressed_size: Annotated[
-        ByteSize, Meta(ge=1, description="largest message that a compressed one may become")
+        ByteSize, Meta(ge=1, description="largest message after decompression, in bytes")
     ] = LIMIT
     max_body_bytes: Annotated[
-        ByteSize, Meta(ge=0, description="largest message, 0 for any size; a larger one is RESOURCE_EXHAUSTED")
+        ByteSize, Meta(ge=0, description="largest message in bytes, 0 for any size; larger ones get RESOURCE_EXHAUSTED")
     ] = 0
     max_response_pool_size: Annotated[
-        int, Meta(ge=1, description="answers of one decoupled request that may wait for a slow client")
+        int, Meta(ge=1, description="responses of one decoupled request that may wait for a slow client")
     ] = 1024
     max_response_pool_bytes: Annotated[
-        ByteSize, Meta(ge=1, description="bytes of such answers that may wait, the last of them not counted")
+        ByteSize, Meta(ge=1, description="bytes of such responses that may wait, not counting the last one")
     ] = 2**20
     model_ready_errors: Annotated[
         bool,
-        Meta(description="ModelReady of an unknown model or version is an error, as in newer Tritons, not ready=false"),
+        Meta(
+            description="ModelReady fails for an unknown model or version, as in newer Tritons, instead of ready=false"
+        ),
     ] = False
     restricted_apis: Annotated[
         tuple[Restriction, ...],
-        Meta(description="groups of calls that need the header triton-grpc-protocol-KEY with a secret value"),
+        Meta(description="groups of calls that require the header triton-grpc-protocol-KEY with a secret value"),
     ] = ()
     header_forward_pattern: Annotated[
-        str, Meta(description="metadata whose key it matches anywhere become parameters of inference requests")
+        str, Meta(description="metadata with a matching key become parameters of inference requests")
     ] = ""
 
     def __post_init__(self) -> None:
-        """Raise ValueError for what no single option shows."""
+        """Raise ValueError for an invalid combination of options."""
         check_restrictions(self.restricted_apis, "protocol")
         if self.header_forward_pattern:
             from tritonpy import compile_pattern
@@ -56,11 +58,11 @@ class CallOptions(Options, frozen=True):
             compile_pattern(self.header_forward_pattern)
 
 
-def service_of(
-    engine: Engine, options: CallOptions, context: FrontendContext, access: GrpcAccess | None
+def make_service(
+    engine: Engine, options: GrpcCallOptions, context: FrontendContext, access: GrpcAccess | None
 ) -> InferenceService:
-    """Return what answers the calls, on the running event loop."""
-    window = Window(options.max_response_pool_size, options.max_response_pool_bytes)
+    """Return the service that handles the calls on the running event loop."""
+    window = ResponseWindow(options.max_response_pool_size, options.max_response_pool_bytes)
     make = _service_class(context)
     limit, most = options.max_decompressed_size, options.max_body_bytes
     service = make(engine, window, context.log, access, limit, context.tracer, context.memory, most)
@@ -68,15 +70,15 @@ def service_of(
     return service
 
 
-def access_of(options: CallOptions, context: FrontendContext) -> GrpcAccess | None:
-    """Return who decides which calls may be made; None where nothing restricts, forwards, keeps or authenticates."""
-    gatekeeper, kept_headers = context.gatekeeper, context.kept_headers
-    if not (options.restricted_apis or options.header_forward_pattern or gatekeeper or kept_headers):
+def make_access(options: GrpcCallOptions, context: FrontendContext) -> GrpcAccess | None:
+    """Return the access checks; None if nothing restricts, forwards, keeps or authenticates."""
+    authorizer, kept_headers = context.authorizer, context.kept_headers
+    if not (options.restricted_apis or options.header_forward_pattern or authorizer or kept_headers):
         return None
     from tritonpy_frontend_grpc.access import GrpcAccess
 
     pattern, note = options.header_forward_pattern, _refusals(context) if options.restricted_apis else None
-    return GrpcAccess(options.restricted_apis, pattern, gatekeeper, kept_headers, note)
+    return GrpcAccess(options.restricted_apis, pattern, authorizer, kept_headers, note)
 
 
 def _service_class(context: FrontendContext) -> type[InferenceService]:
@@ -88,6 +90,6 @@ def _service_class(context: FrontendContext) -> type[InferenceService]:
 
 
 def _refusals(context: FrontendContext) -> Callable[[ApiCategory], None]:
-    from tritonpy import Refusals
+    from tritonpy import RestrictionDenials
 
-    return Refusals(context.metrics, "grpc", context.log).note
+    return RestrictionDenials(context.metrics, "grpc", context.log).note

@@ -1,4 +1,4 @@
-"""Tensor data that a client sent as typed numbers instead of raw bytes."""
+"""Decoding of tensor data in typed fields instead of raw bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tritonpy import DTYPES, InvalidArgument, encode_strings
 if TYPE_CHECKING:
     from tritonpy_protos.grpc_service_pb2 import InferTensorContents
 
-# Each field with the data types that it carries; the last one is its natural type, the others travel widened.
+# Each field with its datatypes. The last one is the type of the field; the others are widened to it.
 _FIELDS = (
     ("bool_contents", ("BOOL",)),
     ("int_contents", ("INT8", "INT16", "INT32")),
@@ -26,10 +26,12 @@ _FIELDS = (
 
 
 def contents_bytes(contents: InferTensorContents, datatype: str, name: str, model: str) -> bytes:
-    """Return the elements of `contents` in wire form; `name` and `model` only serve the error texts.
+    """Return the elements of `contents` in wire format.
+
+    `name` and `model` are for error texts only.
 
     INT8, INT16, UINT8 and UINT16 keep the low bytes of the 32-bit numbers that carry them.
-    Raises InvalidArgument where a field does not fit `datatype`, or more than one has elements.
+    Raises InvalidArgument if a field does not match `datatype` or several fields have elements.
     """
     found: bytes | None = None
     for field, datatypes in _FIELDS:

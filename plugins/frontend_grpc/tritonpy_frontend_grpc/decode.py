@@ -1,4 +1,4 @@
-"""ModelInferRequest -> InferRequest. Pure; knows no transport."""
+"""Decoding of `ModelInferRequest` into `InferRequest`. Independent of the transport."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ if TYPE_CHECKING:
     InputTensor = ModelInferRequest.InferInputTensor
     RequestedOutput = ModelInferRequest.InferRequestedOutputTensor
 
-UNKNOWN_DATATYPE = "<invalid>"  # how a request names a data type that does not exist; no model expects it
+UNKNOWN_DATATYPE = "<invalid>"  # stands for an unknown datatype; no model expects it
 
 
 def decode_request(message: ModelInferRequest, sink: Sink) -> InferRequest:
-    """Return the request that `message` carries; its tensors are views on the bytes that arrived.
+    """Return the request in `message`; its tensors are views on the received bytes.
 
-    Raises InvalidArgument where the message contradicts itself.
-    Whether it fits the model is the engine's to check.
+    Raises InvalidArgument if the message is inconsistent. The engine validates it against the model.
     """
     received_ns = now_ns()
     version = parse_version(message.model_version)
@@ -53,8 +52,8 @@ def decode_request(message: ModelInferRequest, sink: Sink) -> InferRequest:
 
 
 def _inputs(message: ModelInferRequest) -> tuple[dict[str, Tensor], bool]:
-    """Return the tensors, and whether some of them lie in regions."""
-    raws = list(message.raw_input_contents)  # once: each access to an element builds a new bytes object
+    """Return the tensors, and whether any of them is in shared memory."""
+    raws = list(message.raw_input_contents)  # copied once: each access to an element creates a bytes object
     inputs: dict[str, Tensor] = {}
     taken, uses_regions = 0, False
     for given in message.inputs:
@@ -109,26 +108,26 @@ def _region(given: InputTensor, model: str) -> RegionSlice | None:
 
 
 def _outputs(message: ModelInferRequest) -> tuple[dict[str, OutputSpec], bool]:
-    """Return what is wanted of the outputs, and whether some of them belong into regions."""
+    """Return the requested outputs, and whether any of them goes to shared memory."""
     outputs: dict[str, OutputSpec] = {}
     uses_regions = False
-    for asked in message.outputs:
-        name = asked.name
+    for output in message.outputs:
+        name = output.name
         if name in outputs:
             raise InvalidArgument(f"output '{name}' already exists in request").with_request_id(message.id)
-        if asked.parameters:
-            outputs[name] = _output_spec(asked)
+        if output.parameters:
+            outputs[name] = _output_spec(output)
             uses_regions = uses_regions or bool(outputs[name].region)
         else:
             outputs[name] = OutputSpec(name)
     return outputs, uses_regions
 
 
-def _output_spec(asked: RequestedOutput) -> OutputSpec:
-    region = parse_region(asked.parameters, asked.name)
+def _output_spec(output: RequestedOutput) -> OutputSpec:
+    region = parse_region(output.parameters, output.name)
     classes = 0
-    if "classification" in asked.parameters:
-        parameter = asked.parameters["classification"]
+    if "classification" in output.parameters:
+        parameter = output.parameters["classification"]
         if parameter.WhichOneof("parameter_choice") != "int64_param":
             raise InvalidArgument("invalid value type for 'classification' parameter, expected int64_param")
         classes = parameter.int64_param
@@ -137,5 +136,5 @@ def _output_spec(asked: RequestedOutput) -> OutputSpec:
         if region is not None:
             raise InvalidArgument("output can't set both 'shared_memory_region' and 'classification'")
     if region is not None:
-        return OutputSpec(asked.name, region=region.name, offset=region.offset, byte_size=region.byte_size)
-    return OutputSpec(asked.name, classes)
+        return OutputSpec(output.name, region=region.name, offset=region.offset, byte_size=region.byte_size)
+    return OutputSpec(output.name, classes)

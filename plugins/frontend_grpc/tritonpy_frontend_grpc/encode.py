@@ -1,7 +1,7 @@
-"""InferResponse -> the bytes of a ModelInferResponse or ModelStreamInferResponse. Pure; knows no transport.
+"""Encoding of `InferResponse` as ModelInferResponse or ModelStreamInferResponse.
 
-A message may be written as the concatenation of messages that each hold some of its fields. So the parts that repeat
-from answer to answer are kept in serialised form, and the data goes from the tensors to the final bytes in one copy.
+Independent of the transport. Protobuf allows concatenating messages that each contain some fields.
+Parts that repeat between responses are cached in serialized form; tensor data is copied once.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritonpy import Internal, ParameterValue, RegionSlice, Tensor
-from tritonpy.ipc import PlacedRow, Rows, Signature
+from tritonpy.ipc import BlockRow, Rows, TensorSignature
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     Bytes = npt.NDArray[np.uint8]
 
-# Field number and wire type of what is written by hand: raw_output_contents of one, infer_response of the other.
+# Tags (field number and wire type) of fields that are written by hand.
 _RAW_OUTPUT = bytes([ModelInferResponse.RAW_OUTPUT_CONTENTS_FIELD_NUMBER << 3 | 2])
-_LONGEST = 2**31 - 1  # bytes of a message that protobuf reads
-_SHORT = 4096  # bytes of a row's data that are copied once more, for the rows of a batch to be written together
+_MAX_MESSAGE_BYTES = 2**31 - 1  # bytes of the largest message that protobuf reads
+_SHORT = 4096  # bytes of a row up to which the rows of a batch are encoded together, at the cost of a copy
 _NOTHING = np.empty(0, np.uint8)
 _INFER_RESPONSE = bytes([ModelStreamInferResponse.INFER_RESPONSE_FIELD_NUMBER << 3 | 2])
 
@@ -41,42 +41,50 @@ _FINAL_FLAG = {True: _final_flag(True), False: _final_flag(False)}
 
 
 def encode_response(response: InferResponse) -> bytes:
-    """Return the ModelInferResponse of an answer without error; all data is raw, one entry per output, empty where it lies in a region."""
+    """Return the ModelInferResponse of a response without error.
+
+    All data is raw, with one entry per output; the entry of an output in shared memory is empty.
+    """
     outputs = response.outputs
-    if type(outputs) is PlacedRow and not response.id and not response.parameters:  # what most batches come to
+    if type(outputs) is BlockRow and not response.id and not response.parameters:  # the usual case for batches
         rows = outputs.block
         if rows.signature.nbytes <= _SHORT:
-            message: bytes = rows.derived(_messages, response.model_name, response.model_version)[outputs.place]
+            message: bytes = rows.derived(_messages, response.model_name, response.model_version)[outputs.position]
             return message
     return _joined(_parts(response, b""))
 
 
 def encode_stream_response(response: InferResponse) -> bytes:
-    """Return the ModelStreamInferResponse of an answer without error, which says whether it is the final one."""
+    """Return the ModelStreamInferResponse of a response without error, with the final flag."""
     parts = _parts(response, _FINAL_FLAG[response.final])
     size = sum([len(part) if isinstance(part, bytes) else part.nbytes for part in parts])
     return _joined([_INFER_RESPONSE, _varint(size), *parts])
 
 
 def encode_refusal(text: str, request_id: str) -> bytes:
-    """Return the ModelStreamInferResponse that says why a request was not taken."""
+    """Return the ModelStreamInferResponse for a refused request."""
     return _stream_error(text, ModelInferResponse(id=request_id))
 
 
 def encode_empty_final(request_id: str, model: str, version: str) -> bytes:
-    """Return the ModelStreamInferResponse that only says that no more answers follow."""
-    return ModelStreamInferResponse(infer_response=_closing(request_id, model, version, True)).SerializeToString()
+    """Return the ModelStreamInferResponse of an empty final response."""
+    return ModelStreamInferResponse(
+        infer_response=_final_response(request_id, model, version, True)
+    ).SerializeToString()
 
 
 def encode_failure(text: str, final: bool, request_id: str, model: str, version: str) -> bytes:
-    """Return the ModelStreamInferResponse of an answer that is an error; model and version are as the client gave them."""
-    return _stream_error(text, _closing(request_id, model, version, final))
+    """Return the ModelStreamInferResponse of an error.
+
+    Model and version are as the client sent them.
+    """
+    return _stream_error(text, _final_response(request_id, model, version, final))
 
 
 def _joined(parts: list[Any]) -> bytes:
     message = b"".join(parts)
-    if len(message) > _LONGEST:
-        raise Internal(f"the response has {len(message)} bytes, and gRPC carries {_LONGEST} at the most")
+    if len(message) > _MAX_MESSAGE_BYTES:
+        raise Internal(f"the response has {len(message)} bytes, and gRPC carries {_MAX_MESSAGE_BYTES} at the most")
     return message
 
 
@@ -84,7 +92,7 @@ def _stream_error(text: str, about: ModelInferResponse) -> bytes:
     return ModelStreamInferResponse(error_message=text, infer_response=about).SerializeToString()
 
 
-def _closing(request_id: str, model: str, version: str, final: bool) -> ModelInferResponse:
+def _final_response(request_id: str, model: str, version: str, final: bool) -> ModelInferResponse:
     flag = {"triton_final_response": InferParameter(bool_param=final)}
     return ModelInferResponse(id=request_id, model_name=model, model_version=version, parameters=flag)
 
@@ -96,8 +104,8 @@ def _parts(response: InferResponse, flag: bytes) -> list[Any]:
     if response.parameters:
         parts.append(_parameters(response.parameters))
     outputs = response.outputs
-    if type(outputs) is PlacedRow and outputs.block.signature.nbytes <= _SHORT:
-        return [*parts, outputs.block.derived(_messages, response.model_name, response.model_version)[outputs.place]]
+    if type(outputs) is BlockRow and outputs.block.signature.nbytes <= _SHORT:
+        return [*parts, outputs.block.derived(_messages, response.model_name, response.model_version)[outputs.position]]
     parts.append(_model(response.model_name, response.model_version))
     raws: list[Any] = []
     for tensor in outputs:
@@ -108,7 +116,7 @@ def _parts(response: InferResponse, flag: bytes) -> list[Any]:
 
 
 def _messages(rows: Rows, model: str, version: int) -> list[bytes]:
-    """Return what is said of the model and of each row: outputs of the same names, types and shapes differ in their data alone."""
+    """Return the messages of all rows, whose outputs differ only in their data."""
     pieces: list[Iterable[bytes]] = [repeat(_head(rows.signature, model, version), rows.count)]
     for column, array in zip(rows.signature.columns, rows.arrays(0, rows.count), strict=True):
         data, nbytes = array.tobytes(), column.nbytes or 0
@@ -119,7 +127,7 @@ def _messages(rows: Rows, model: str, version: int) -> list[bytes]:
 
 
 @lru_cache(maxsize=1024)
-def _head(signature: Signature, model: str, version: int) -> bytes:
+def _head(signature: TensorSignature, model: str, version: int) -> bytes:
     return b"".join(
         [_model(model, version), *[_output(each.name, each.datatype, each.shape) for each in signature.columns]]
     )
@@ -138,7 +146,7 @@ def _output(name: str, datatype: str, shape: tuple[int, ...]) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _varint(number: int) -> bytes:
-    """Protobuf's variable-length integer: seven bits per byte, the least significant first."""
+    """Return a protobuf varint: seven bits per byte, least significant first."""
     encoded = bytearray()
     while number > 0x7F:
         encoded.append(number & 0x7F | 0x80)
@@ -148,7 +156,7 @@ def _varint(number: int) -> bytes:
 
 
 def _on_host(tensor: Tensor) -> np.ndarray[Any, Any]:
-    if isinstance(tensor.data, RegionSlice):  # the client has it already
+    if isinstance(tensor.data, RegionSlice):  # the data is in the shared memory region
         return _NOTHING
     return np.ascontiguousarray(tensor.numpy())
 
@@ -170,5 +178,5 @@ def _parameters(parameters: Mapping[str, ParameterValue]) -> bytes:
 
 def _int64(key: str, value: int) -> int:
     if not -(2**63) <= value < 2**63:
-        raise Internal(f"response parameter '{key}' is {value}, which does not fit 64 bits: give it as text")
+        raise Internal(f"response parameter '{key}' is {value}, which does not fit 64 bits: use a string")
     return value

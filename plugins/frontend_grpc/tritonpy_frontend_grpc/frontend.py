@@ -1,4 +1,4 @@
-"""The gRPC frontend on grpcio: its server, its life."""
+"""The gRPC frontend on grpcio."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from grpc_health.v1 import health_pb2_grpc
 
-from tritonpy import Claim, Claimed, Descriptors, Engine, Frontend, FrontendContext, StartupError, unix_path
+from tritonpy import Claim, ClaimedAddress, Descriptors, Engine, Frontend, FrontendContext, StartupError, unix_path
 from tritonpy_frontend_grpc.addresses import claim_address
-from tritonpy_frontend_grpc.call_options import access_of, service_of
-from tritonpy_frontend_grpc.connections import connection_arguments
+from tritonpy_frontend_grpc.aio_compression import ALGORITHMS, SERVER_ARGUMENTS, CompressionSettings, HandlerCollector
+from tritonpy_frontend_grpc.call_options import make_access, make_service
+from tritonpy_frontend_grpc.connection_options import connection_arguments
 from tritonpy_frontend_grpc.health_servicer import AioHealth
-from tritonpy_frontend_grpc.listening import LISTENERS, listen_again, listen_on_port, listen_on_socket
+from tritonpy_frontend_grpc.listeners import LISTENERS, listen_again, listen_on_port, listen_on_socket
 from tritonpy_frontend_grpc.options import GrpcOptions
-from tritonpy_frontend_grpc.packing import ALGORITHMS, SERVER_ARGUMENTS, Packing, UnpackingHandlers
 from tritonpy_frontend_grpc.reflection import add_reflection
-from tritonpy_frontend_grpc.servicer import abort, handler_of
-from tritonpy_frontend_grpc.telling import Telling, TellingHandlers
+from tritonpy_frontend_grpc.request_log import LoggedHandlers, RequestLog
+from tritonpy_frontend_grpc.servicer import abort, make_handler
 from tritonpy_frontend_grpc.tls_credentials import TlsCredentials
 
 if TYPE_CHECKING:
@@ -27,17 +27,16 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
     from tritonpy_frontend_grpc.service import InferenceService
 
-# How long `stop` lets answers that are on their way reach their clients. Calls that clients hold open are ended before.
+# Time for responses in flight to reach their clients in `stop`, after open streams have ended.
 _GRACE_S = 0.25
 
 
 class GrpcFrontend(Frontend):
-    """Serves the inference protocol, grpc.health.v1 and reflection on one port or Unix domain socket.
+    """Serves inference, grpc.health.v1 and reflection on one port or Unix domain socket.
 
-    A port is listened on by several servers of grpc.aio: each hands over one call per turn of the event loop, and calls that come together are what
-    batches are made of. The kernel spreads the connections over them.
-
-    Messages that are not compressed may have any size that protobuf can carry (2 GiB).
+    Several grpc.aio servers listen on one port, and the kernel spreads connections over them. Each
+    server passes on one call per event-loop iteration; several servers allow larger batches.
+    Uncompressed messages may have any size up to protobuf's limit of 2 GiB.
     """
 
     Options = GrpcOptions
@@ -53,22 +52,24 @@ class GrpcFrontend(Frontend):
         self._health: AioHealth
 
     async def start(self, engine: Engine) -> None:
-        """Listen. Raises StartupError where the address cannot be had or a TLS file is wrong."""
+        """Listen. Raises StartupError if the address is unavailable or a TLS file is invalid."""
         options: GrpcOptions = self.options
-        access = access_of(options, self.context)
-        packing = Packing(options.max_decompressed_size, ALGORITHMS[options.infer_response_compression_level])
-        self._service = service_of(engine, options, self.context, access)
+        access = make_access(options, self.context)
+        compression = CompressionSettings(
+            options.max_decompressed_size, ALGORITHMS[options.infer_response_compression_level]
+        )
+        self._service = make_service(engine, options, self.context, access)
         self._health = AioHealth(engine)
-        telling = Telling(self.context.log)
-        libraries: Any = UnpackingHandlers(telling)
+        request_log = RequestLog(self.context.log)
+        libraries: Any = HandlerCollector(request_log)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, libraries)
         add_reflection(libraries)
         count = self._listeners(options)
         self._servers = [
             grpc.aio.server(
-                handlers=(TellingHandlers(handler_of(self._service, packing), telling), *libraries.added),
+                handlers=(LoggedHandlers(make_handler(self._service, compression), request_log), *libraries.added),
                 options=_channel_options(options, count, shares=count > 1 or self.context.claim is not None),
-                interceptors=_guards(access, telling),
+                interceptors=_interceptors(access, request_log),
             )
             for _ in range(count)
         ]
@@ -79,18 +80,22 @@ class GrpcFrontend(Frontend):
             raise
         await asyncio.gather(*[server.start() for server in self._servers])
 
-    def claim(self) -> Claimed:
-        """Take the address for several processes. A Unix domain socket is served by the first of them: grpc takes none that listens already.
+    def claim(self) -> ClaimedAddress:
+        """Claim the address for several processes. Raises StartupError.
 
-        Raises StartupError.
+        Only the first process serves a Unix domain socket: grpc cannot adopt a listening socket.
         """
         options: GrpcOptions = self.options
         if path := unix_path(self._host):
-            return Claimed(Claim(f"unix:{path}"), lambda: None)
+            return ClaimedAddress(Claim(f"unix:{path}"), lambda: None)
         return claim_address(self._host, options.port, reuse=options.reuse_port)
 
     def _listeners(self, options: GrpcOptions) -> int:
-        """Return how many servers share the port: a limit of connections is that of one, and only Linux spreads them."""
+        """Return the number of servers that share the port.
+
+        It is 1 with a connection limit, which applies per server, and on systems other than Linux,
+        which do not spread connections.
+        """
         shared = sys.platform == "linux" and not unix_path(self._host) and not options.max_connections
         return LISTENERS if shared else 1
 
@@ -113,12 +118,12 @@ class GrpcFrontend(Frontend):
         return address
 
     async def drain(self) -> None:
-        """Refuse inference, say NOT_SERVING, and return when the accepted requests are answered."""
+        """Refuse inference, report NOT_SERVING, and wait for the requests in flight."""
         self._health.drain()
         await self._service.drain()
 
     async def stop(self) -> None:
-        """End the calls that clients hold open, then the connections."""
+        """End open calls, then close the connections."""
         if self._address:
             self._health.close()
             self._service.close()
@@ -127,22 +132,22 @@ class GrpcFrontend(Frontend):
             self._socket.remove()
 
     def address(self) -> str:
-        """Where clients reach it."""
+        """Return the address for clients."""
         return self._address
 
 
 async def _release(server: grpc.aio.Server) -> None:
-    """Give up the ports of a server that never served: grpc does so only where one was started."""
+    """Release the ports of a server that never served: grpc requires starting it first."""
     await server.start()
     await server.stop(None)
 
 
-def _guards(access: GrpcAccess | None, telling: Telling) -> tuple[Any, ...]:
+def _interceptors(access: GrpcAccess | None, request_log: RequestLog) -> tuple[Any, ...]:
     if access is None:
         return ()
-    from tritonpy_frontend_grpc.guard import Guard
+    from tritonpy_frontend_grpc.access_interceptor import AccessInterceptor
 
-    return (Guard(access, abort, telling),)
+    return (AccessInterceptor(access, abort, request_log),)
 
 
 def _channel_options(options: GrpcOptions, listeners: int, *, shares: bool) -> list[tuple[str, Any]]:
@@ -157,5 +162,8 @@ def _channel_options(options: GrpcOptions, listeners: int, *, shares: bool) -> l
 
 
 def _most_connections(listeners: int) -> int:
-    """Return how many connections each of several servers may have: grpc accepts by itself and would leave others no descriptor."""
+    """Return the connection limit of each server.
+
+    Without a limit, grpc would use up all file descriptors.
+    """
     return min(max(1, Descriptors.of_process().ceiling * 3 // 4 // listeners), 2**31 - 1)

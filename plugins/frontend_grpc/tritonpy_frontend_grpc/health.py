@@ -1,4 +1,7 @@
-"""The standard health service, grpc.health.v1, from the engine's readiness. Knows no transport: contexts are nobody's business here."""
+"""The standard health service, grpc.health.v1.
+
+Independent of the transport: contexts are unused.
+"""
 
 from __future__ import annotations
 
@@ -13,49 +16,50 @@ from tritonpy_protos import SERVICE
 
 
 class Health:
-    """Check answers for the server as a whole, whatever service it is asked about; Watch knows its names.
+    """Reports the readiness of the server.
 
-    The engine tells nobody when its readiness changes, so a watcher looks every `period_s` seconds.
+    Check ignores the service name; Watch accepts only known names. The engine does not signal changes
+    of its readiness, so a watcher polls it every `period_s` seconds.
     """
 
     def __init__(self, engine: Engine, period_s: float = 0.5) -> None:
         self._engine = engine
         self._period_s = period_s
         self._draining = self._closed = False
-        self._news: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._change: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def drain(self) -> None:
-        """Be not serving from now on, and tell the watchers."""
+        """Report NOT_SERVING from now on, and notify the watchers."""
         self._draining = True
-        self._announce()
+        self._notify_watchers()
 
     def close(self) -> None:
-        """End the calls of the watchers."""
+        """End all Watch calls."""
         self._closed = True
-        self._announce()
+        self._notify_watchers()
 
     async def Check(self, request: HealthCheckRequest, context: Any) -> HealthCheckResponse:  # noqa: N802
-        """Answer once."""
+        """Return the current status."""
         return HealthCheckResponse(status=self._status())
 
     async def Watch(self, request: HealthCheckRequest, context: Any) -> AsyncIterator[HealthCheckResponse]:  # noqa: N802
-        """Answer now and at every change."""
+        """Yield the current status and every change."""
         known, last = request.service in ("", SERVICE), None
         while not self._closed:
-            news = self._news
+            change = self._change
             status = self._status() if known else HealthCheckResponse.SERVICE_UNKNOWN
             if status != last:
                 last = status
                 yield HealthCheckResponse(status=status)
-            await asyncio.wait([news], timeout=self._period_s)
+            await asyncio.wait([change], timeout=self._period_s)
 
     def _status(self) -> HealthCheckResponse.ServingStatus:
         try:
             serving = not self._draining and self._engine.is_ready()
-        except TritonError:  # a server that exits says so this way
+        except TritonError:  # raised while the server exits
             serving = False
         return HealthCheckResponse.SERVING if serving else HealthCheckResponse.NOT_SERVING
 
-    def _announce(self) -> None:
-        news, self._news = self._news, asyncio.get_running_loop().create_future()
-        news.set_result(None)
+    def _notify_watchers(self) -> None:
+        change, self._change = self._change, asyncio.get_running_loop().create_future()
+        change.set_result(None)

@@ -8,4 +8,4 @@ from tritonpy_frontend_grpc.health import Health
 
 
 class AioHealth(Health, HealthServicer):  # type: ignore[misc]  # the library has no types
-    """The library's class refuses what a newer protocol adds."""
+    """The base class from grpcio rejects methods that newer protocol versions add."""

@@ -1,6 +1,7 @@
-"""Every RPC but the two of inference, as a function from the engine and a message to a message. Knows no transport.
+"""All RPCs except inference, as functions of the engine and a request message.
 
-The engine's structs have the protocol's field names, so they become messages as they are.
+Independent of the transport. The engine's structs have the field names of the protocol, so they
+convert to messages directly.
 """
 
 from __future__ import annotations
@@ -29,48 +30,51 @@ def _server_ready(engine: Engine, _: pb.ServerReadyRequest) -> pb.ServerReadyRes
     return pb.ServerReadyResponse(ready=engine.is_ready())
 
 
-def _model_ready(engine: Engine, asked: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
-    version = parse_version(asked.version)
+def _model_ready(engine: Engine, message: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
+    version = parse_version(message.version)
     try:
-        return pb.ModelReadyResponse(ready=engine.is_model_ready(asked.name, version))
-    except (NotFound, InvalidArgument):  # clients ask until the model is there
+        return pb.ModelReadyResponse(ready=engine.is_model_ready(message.name, version))
+    except (NotFound, InvalidArgument):  # clients poll until the model is ready
         return pb.ModelReadyResponse(ready=False)
 
 
-def model_ready_or_error(engine: Engine, asked: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
-    """Answer ModelReady as newer versions of Triton do: raises the error of looking up an unknown model or version."""
-    return pb.ModelReadyResponse(ready=engine.is_model_ready(asked.name, parse_version(asked.version)))
+def model_ready_or_error(engine: Engine, message: pb.ModelReadyRequest) -> pb.ModelReadyResponse:
+    """Return ModelReady as newer Tritons do.
+
+    Raises NotFound or InvalidArgument for an unknown model.
+    """
+    return pb.ModelReadyResponse(ready=engine.is_model_ready(message.name, parse_version(message.version)))
 
 
 def _server_metadata(engine: Engine, _: pb.ServerMetadataRequest) -> pb.ServerMetadataResponse:
     return _message(engine.server_metadata(), pb.ServerMetadataResponse)
 
 
-def _model_metadata(engine: Engine, asked: pb.ModelMetadataRequest) -> pb.ModelMetadataResponse:
-    return _message(engine.model_metadata(asked.name, parse_version(asked.version)), pb.ModelMetadataResponse)
+def _model_metadata(engine: Engine, message: pb.ModelMetadataRequest) -> pb.ModelMetadataResponse:
+    return _message(engine.model_metadata(message.name, parse_version(message.version)), pb.ModelMetadataResponse)
 
 
-def _model_config(engine: Engine, asked: pb.ModelConfigRequest) -> pb.ModelConfigResponse:
-    return pb.ModelConfigResponse(config=engine.model_config(asked.name, parse_version(asked.version)))
+def _model_config(engine: Engine, message: pb.ModelConfigRequest) -> pb.ModelConfigResponse:
+    return pb.ModelConfigResponse(config=engine.model_config(message.name, parse_version(message.version)))
 
 
-def _model_statistics(engine: Engine, asked: pb.ModelStatisticsRequest) -> pb.ModelStatisticsResponse:
-    found = engine.statistics(asked.name, parse_version(asked.version))
-    return pb.ModelStatisticsResponse(model_stats=[_message(one, pb.ModelStatistics) for one in found])
+def _model_statistics(engine: Engine, message: pb.ModelStatisticsRequest) -> pb.ModelStatisticsResponse:
+    found = engine.statistics(message.name, parse_version(message.version))
+    return pb.ModelStatisticsResponse(model_stats=[_message(statistics, pb.ModelStatistics) for statistics in found])
 
 
-def _repository_index(engine: Engine, asked: pb.RepositoryIndexRequest) -> pb.RepositoryIndexResponse:
-    _refuse_repository_name(asked.repository_name)
-    index = engine.repository_index(asked.ready)
+def _repository_index(engine: Engine, message: pb.RepositoryIndexRequest) -> pb.RepositoryIndexResponse:
+    _refuse_repository_name(message.repository_name)
+    index = engine.repository_index(message.ready)
     return pb.RepositoryIndexResponse(models=[_message(line, pb.RepositoryIndexResponse.ModelIndex) for line in index])
 
 
-def _load(engine: Engine, asked: pb.RepositoryModelLoadRequest) -> pb.RepositoryModelLoadResponse:
-    _refuse_repository_name(asked.repository_name)
+def _load(engine: Engine, message: pb.RepositoryModelLoadRequest) -> pb.RepositoryModelLoadResponse:
+    _refuse_repository_name(message.repository_name)
     config: str | None = None
     files: dict[str, bytes] = {}
     versions: list[int] = []
-    for key, parameter in asked.parameters.items():
+    for key, parameter in message.parameters.items():
         if key == "config":
             _expect(parameter, "string_param", f"load parameter '{key}'")
             config = parameter.string_param
@@ -81,24 +85,26 @@ def _load(engine: Engine, asked: pb.RepositoryModelLoadRequest) -> pb.Repository
             versions = _versions(parameter, "load parameter 'versions'")
         else:
             raise InvalidArgument(f"unrecognized load parameter '{key}'.")
-    engine.load_model(asked.model_name, config, files or None, versions)
+    engine.load_model(message.model_name, config, files or None, versions)
     return pb.RepositoryModelLoadResponse()
 
 
-def _unload(engine: Engine, asked: pb.RepositoryModelUnloadRequest) -> pb.RepositoryModelUnloadResponse:
-    _refuse_repository_name(asked.repository_name)
+def _unload(engine: Engine, message: pb.RepositoryModelUnloadRequest) -> pb.RepositoryModelUnloadResponse:
+    _refuse_repository_name(message.repository_name)
     dependents = False
-    if "unload_dependents" in asked.parameters:
-        parameter = asked.parameters["unload_dependents"]
+    if "unload_dependents" in message.parameters:
+        parameter = message.parameters["unload_dependents"]
         _expect(parameter, "bool_param", "'unload_dependents' parameter")
         dependents = parameter.bool_param
-    versions = _versions(asked.parameters["versions"], "'versions' parameter") if "versions" in asked.parameters else []
-    engine.unload_model(asked.model_name, dependents, versions)
+    versions = (
+        _versions(message.parameters["versions"], "'versions' parameter") if "versions" in message.parameters else []
+    )
+    engine.unload_model(message.model_name, dependents, versions)
     return pb.RepositoryModelUnloadResponse()
 
 
-def _versions(parameter: pb.ModelRepositoryParameter, what: str) -> list[int]:
-    _expect(parameter, "string_param", what)
+def _versions(parameter: pb.ModelRepositoryParameter, name: str) -> list[int]:
+    _expect(parameter, "string_param", name)
     return named_versions(parameter.string_param)
 
 
@@ -117,7 +123,7 @@ MANAGEMENT: Mapping[str, Callable[[Engine, Any], Message]] = {
     "LogSettings": log_settings,
     **SHARED_MEMORY,
 }
-# These wait for models, or for the system to map memory: call them in a thread.
+# These wait for models or for memory to be mapped, so they run in threads.
 BLOCKING = frozenset(
     {
         "ModelReady",
@@ -139,6 +145,6 @@ def _refuse_repository_name(name: str) -> None:
         raise Unsupported("'repository_name' specification is not supported")
 
 
-def _expect(parameter: pb.ModelRepositoryParameter, choice: str, what: str) -> None:
+def _expect(parameter: pb.ModelRepositoryParameter, choice: str, name: str) -> None:
     if parameter.WhichOneof("parameter_choice") != choice:
-        raise InvalidArgument(f"invalid value type for {what}, expected {choice}.")
+        raise InvalidArgument(f"invalid value type for {name}, expected {choice}.")

@@ -1,4 +1,4 @@
-"""Bytes -> protobuf messages."""
+"""Parsing of protobuf messages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 def parse_message(kind: type[MessageT], raw: bytes) -> MessageT:
-    """Return the message that `raw` holds. Raises InvalidArgument where it holds none, or text that is not UTF-8."""
+    """Return the message in `raw`.
+
+    Raises InvalidArgument if it is no valid message of that type.
+    """
     try:
         return kind.FromString(raw)
     except DecodeError:

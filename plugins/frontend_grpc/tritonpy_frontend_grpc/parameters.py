@@ -1,4 +1,4 @@
-"""The parameters of a request: those with a meaning, and the model's own."""
+"""Parsing of request parameters: those with a meaning in the protocol, and those for the model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 SEQUENCE_KEYS = frozenset({"sequence_id", "sequence_start", "sequence_end"})
 EMPTY_FINAL = "triton_enable_empty_final_response"
-_UINT64 = 2**64 - 1  # ids, priorities and time-outs are unsigned in the server, signed on the wire
+_UINT64 = 2**64 - 1  # ids, priorities and timeouts are unsigned in the server, signed in the protocol
 _CUSTOM = frozenset({"int64_param", "bool_param", "string_param", "double_param"})
 
 
 class RequestParameters(msgspec.Struct, frozen=True):
-    """What the parameters of a request say; `custom` are those that go to the model."""
+    """The parsed parameters of a request; `custom` are those for the model."""
 
     custom: Mapping[str, ParameterValue] = NO_PARAMETERS
     sequence: SequenceInfo | None = None
@@ -31,7 +31,10 @@ NONE_GIVEN = RequestParameters()
 
 
 def parse_parameters(parameters: Mapping[str, InferParameter]) -> RequestParameters:
-    """Sort the parameters of a request. Raises InvalidArgument for a wrong type, a bad value or a reserved key."""
+    """Parse the parameters of a request.
+
+    Raises InvalidArgument for a wrong type, an invalid value or a reserved key.
+    """
     custom: dict[str, ParameterValue] = {}
     known: dict[str, int | str | bool] = {}
     for key, parameter in parameters.items():
@@ -50,11 +53,14 @@ def parse_parameters(parameters: Mapping[str, InferParameter]) -> RequestParamet
             custom[key] = getattr(parameter, choice)
         else:
             raise _wrong_type(key, "int64_param, bool_param, or string_param")
-    return _sorted_out(known, custom)
+    return _make_parameters(known, custom)
 
 
 def wants_empty_final(parameters: Mapping[str, InferParameter]) -> bool:
-    """Say whether a client of a decoupled model asks for a message even where the final answer is empty."""
+    """Return whether the client requests a message for an empty final response.
+
+    Only decoupled models have such responses.
+    """
     return EMPTY_FINAL in parameters and parameters[EMPTY_FINAL].bool_param
 
 
@@ -68,7 +74,7 @@ _KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _sorted_out(known: Mapping[str, int | str | bool], custom: Mapping[str, ParameterValue]) -> RequestParameters:
+def _make_parameters(known: Mapping[str, int | str | bool], custom: Mapping[str, ParameterValue]) -> RequestParameters:
     priority, timeout = int(known.get("priority", 0)), int(known.get("timeout", 0))
     if priority < 0:
         raise InvalidArgument("invalid value for 'priority', expected value >= 0.")
@@ -77,7 +83,7 @@ def _sorted_out(known: Mapping[str, int | str | bool], custom: Mapping[str, Para
 
 def _sequence(known: Mapping[str, int | str | bool]) -> SequenceInfo | None:
     given = known.get("sequence_id", 0)
-    if not given:  # 0 and "" are no sequence, whatever the flags say
+    if not given:  # 0 and "" mean no sequence, regardless of the flags
         return None
     start, end = bool(known.get("sequence_start")), bool(known.get("sequence_end"))
     return SequenceInfo(given if isinstance(given, str) else given & _UINT64, start, end)

@@ -1,4 +1,4 @@
-"""Server reflection: what services there are, and their descriptions."""
+"""Server reflection: the list of services and their descriptors."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from tritonpy_protos import POOL, SERVICE
 
 
 def add_reflection(server: Any) -> None:
-    """Let a grpc.aio server describe the inference service, health, and reflection itself."""
+    """Add reflection of the inference, health and reflection services to a grpc.aio server."""
     add_ServerReflectionServicer_to_server(reflection_servicer(), server)
 
 
 def reflection_servicer() -> Any:
-    """Return what answers the calls of reflection."""
+    """Return the servicer for reflection calls."""
     health = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
     names = (SERVICE, health, reflection.SERVICE_NAME)
-    return reflection.aio.ReflectionServicer(names, pool=_described())  # type: ignore[attr-defined]
+    return reflection.aio.ReflectionServicer(names, pool=_descriptor_pool())  # type: ignore[attr-defined]
 
 
-def _described() -> DescriptorPool:
-    # One pool of its own: the inference service lives in a private one, the two others in protobuf's default.
+def _descriptor_pool() -> DescriptorPool:
+    # A separate pool: the inference service is in a private pool, the others in protobuf's default.
     pool = DescriptorPool()
     files = [POOL.FindFileByName(name) for name in ("model_config.proto", "grpc_service.proto")]
     for file in (*files, health_pb2.DESCRIPTOR, reflection_pb2.DESCRIPTOR):

@@ -1,4 +1,4 @@
-"""The parameters of a tensor that lies in shared memory."""
+"""Parameters of tensors in shared memory."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ if TYPE_CHECKING:
     from tritonpy_protos.grpc_service_pb2 import InferParameter
 
 
-_UINT64 = 2**64 - 1  # signed on the wire, unsigned in the server: what is negative is very large
+_UINT64 = 2**64 - 1  # signed in the protocol, unsigned in the server
 
 
 def parse_region(parameters: Mapping[str, InferParameter], tensor: str) -> RegionSlice | None:
-    """Return where the parameters of `tensor` say that it lies, None if they say nothing of it. Raises InvalidArgument."""
+    """Return the shared memory slice in the parameters of `tensor`, or None.
+
+    Raises InvalidArgument.
+    """
     if "shared_memory_region" not in parameters:
         for key in ("shared_memory_offset", "shared_memory_byte_size"):
             if key in parameters:

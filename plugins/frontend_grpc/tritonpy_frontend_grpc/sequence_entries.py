@@ -1,6 +1,6 @@
-"""What a message says of its sequence: some of its parameters, which differ from request to request where all else is the same.
+"""The sequence parameters in a serialized message, which change with every request.
 
-Pure; knows no transport.
+Independent of the transport.
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 if TYPE_CHECKING:
     from tritonpy_protos.grpc_service_pb2 import InferParameter
 
-# An entry of a map is a message: its key is field 1, and as libraries write it comes first.
-_BEGINNINGS = tuple([b"\x0a" + bytes([len(key)]) + key.encode() for key in SEQUENCE_KEYS])
+# A map entry is a message. Its key is field 1, which libraries write first.
+_ENTRY_STARTS = tuple([b"\x0a" + bytes([len(key)]) + key.encode() for key in SEQUENCE_KEYS])
 
 
-def is_of_sequence(raw: bytes, start: int) -> bool:
-    """Say whether the entry of the parameters that begins at `start` speaks of the sequence."""
-    return raw.startswith(_BEGINNINGS, start)
+def is_sequence_entry(raw: bytes, start: int) -> bool:
+    """Return whether the map entry at `start` is a sequence parameter."""
+    return raw.startswith(_ENTRY_STARTS, start)
 
 
 @lru_cache(maxsize=4096)
-def sequence_of(pieces: tuple[bytes, ...]) -> SequenceInfo | None:
-    """Return what pieces of a message, each some whole fields, say of its sequence; None for no sequence.
+def parse_sequence(pieces: tuple[bytes, ...]) -> SequenceInfo | None:
+    """Return the sequence in pieces of a message, each of complete fields; None for no sequence.
 
-    Raises InvalidArgument where that is wrong, and where they say something else too: then the message has to be parsed as a whole.
+    Raises InvalidArgument if a parameter is invalid or a piece contains other fields. The caller then
+    parses the complete message.
     """
     parameters: dict[str, InferParameter] = {}
-    for piece in pieces:  # not joined: a field that has no end in its piece would take its rest from the next
+    for piece in pieces:  # not joined: a truncated field would continue in the next piece
         parameters.update(_parameters(piece))
     return parse_parameters(parameters).sequence
 
@@ -43,8 +44,8 @@ def _parameters(piece: bytes) -> Mapping[str, InferParameter]:
     try:
         message = ModelInferRequest.FromString(piece)
     except DecodeError:
-        raise InvalidArgument("what should be parameters is none") from None
+        raise InvalidArgument("the parameters are not valid") from None
     parameters = message.parameters
     if [field.name for field, _ in message.ListFields()] != ["parameters"] or not SEQUENCE_KEYS.issuperset(parameters):
-        raise InvalidArgument("what should speak of the sequence speaks of something else")
+        raise InvalidArgument("the entry is not a sequence parameter")
     return parameters

@@ -1,4 +1,4 @@
-"""The RPCs of the inference service, as functions of a call and its messages. Knows no transport."""
+"""The RPCs of the inference service. Independent of the transport."""
 
 from __future__ import annotations
 
@@ -26,42 +26,43 @@ from tritonpy import (
     TritonError,
     Unavailable,
     Unsupported,
-    incident,
+    internal_error,
     now_ns,
 )
-from tritonpy_frontend_grpc.answering import NO_DECOUPLED, AnswerSink
 from tritonpy_frontend_grpc.decode import decode_request
-from tritonpy_frontend_grpc.gate import Gate
-from tritonpy_frontend_grpc.known_layouts import KnownLayouts
+from tritonpy_frontend_grpc.decompression import COMPRESSED_PREFIXES, INLINE_BELOW, LIMIT, decompress, decompress_async
+from tritonpy_frontend_grpc.infer_sink import DECOUPLED_UNSUPPORTED, InferResponseSink
+from tritonpy_frontend_grpc.inflight import InflightCounter
+from tritonpy_frontend_grpc.layout_cache import MessageLayoutCache
 from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT, model_ready_or_error
 from tritonpy_frontend_grpc.message import parse_message
 from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
-from tritonpy_frontend_grpc.stream import Slot, Stream, Window
+from tritonpy_frontend_grpc.stream import InferStream, ResponseWindow, StreamEntry
 from tritonpy_frontend_grpc.stream_call import StreamCall
 from tritonpy_frontend_grpc.tracing import StreamTrace, end_with_call, sample
-from tritonpy_frontend_grpc.unpacking import INLINE_BELOW, LIMIT, PACKED, unpack, unpacked
 from tritonpy_protos import Method
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
-    from tritonpy_frontend_grpc.call import Call, InferCall, Metadata, StreamingCall
+    from tritonpy_frontend_grpc.call import GrpcCall, InferCall, Metadata, StreamingCall
 
-_UNPACKING = 2  # messages that are unpacked at a time: what becomes of all others is small until then
+_MAX_DECOMPRESSIONS = 2  # concurrent decompressions; bounds the memory of decompressed messages
 
 
 class InferenceService:
-    """Serves `engine` on the running event loop; `window` bounds the unsent answers of a decoupled request.
+    """Serves `engine` on the running event loop.
 
-    Messages come as their bytes, compressed or not; one that is compressed may become `limit` bytes. What ends a call is raised, as a
-    TritonError and nothing else.
+    `window` bounds the unsent responses of a decoupled request. Messages are bytes, compressed or
+    not; `limit` bounds the size after decompression. Methods raise only TritonErrors, which end the
+    call.
     """
 
     def __init__(
         self,
         engine: Engine,
-        window: Window,
+        window: ResponseWindow,
         log: logging.Logger,
         access: GrpcAccess | None = None,
         limit: int = LIMIT,
@@ -73,9 +74,9 @@ class InferenceService:
         self.max_message = max_message
         self.unchecked = min(
             RequestMemory.UNCOUNTED, max_message or RequestMemory.UNCOUNTED
-        )  # nothing to ask up to here
-        self._unpacking = asyncio.Semaphore(_UNPACKING)
-        self.model_ready_errors = False  # ModelReady of an unknown model is an error
+        )  # messages up to this size need no checks
+        self._decompression_slots = asyncio.Semaphore(_MAX_DECOMPRESSIONS)
+        self.model_ready_errors = False  # whether ModelReady fails for an unknown model
         self._engine = engine
         self._limit = limit
         self._access = access
@@ -83,94 +84,98 @@ class InferenceService:
         self._window = window
         self._log = log
         self._loop = asyncio.get_running_loop()
-        self._gate = Gate()
-        self._layouts = KnownLayouts()
-        self._sink = AnswerSink(self._loop, self._end, self._failure)
+        self._inflight = InflightCounter()
+        self._layouts = MessageLayoutCache()
+        self._sink = InferResponseSink(self._loop, self._end, self._to_triton_error)
         self._stream_sink = LoopSink(self._loop, self._deliver)
         self._decoupled_sink = StreamSink(self._loop, self._deliver)
         self._calls: set[StreamCall] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def drain(self) -> None:
-        """Refuse inference from now on; return when what was accepted is answered."""
-        await self._gate.close()
+        """Refuse inference from now on, and wait for the requests in flight."""
+        await self._inflight.drain()
 
     def close(self) -> None:
-        """End the streams that clients keep open, once they have what was answered."""
+        """End open streams after their pending responses are sent."""
         for call in self._calls:
             call.close()
 
-    def management(self, method: Method) -> Callable[[bytes, Call], Awaitable[Message]]:
-        """Return what answers a method of `MANAGEMENT`."""
+    def management(self, method: Method) -> Callable[[bytes, GrpcCall], Awaitable[Message]]:
+        """Return the handler of a method in `MANAGEMENT`."""
         function, blocking, access = MANAGEMENT[method.name], method.name in BLOCKING, self._access
         if method.name == "ModelReady" and self.model_ready_errors:
             function = model_ready_or_error
         threads = LOAD_CALLS if method.name == "RepositoryModelLoad" else MODEL_CALLS
 
-        async def answer(raw: bytes, call: Call) -> Message:
-            memory = self.memory.client().reservation()  # as long as the call is worked on
+        async def result(raw: bytes, call: GrpcCall) -> Message:
+            memory = self.memory.client().reservation()  # for the duration of the call
             if len(raw) > RequestMemory.UNCOUNTED:
                 memory.require(len(raw))
-            if raw[:1] in PACKED:
-                raw = await self._unpacked(raw, memory)
+            if raw[:1] in COMPRESSED_PREFIXES:
+                raw = await self._decompress(raw, memory)
             message = parse_message(method.request, raw)
             if access is not None:
-                access.admit(method.path, call.metadata(), message)
+                access.check_message(method.path, call.metadata(), message)
             if blocking:
                 return await threads.run(function, self._engine, message)
             return function(self._engine, message)
 
-        async def checked(raw: bytes, call: Call) -> Message:
+        async def handle(raw: bytes, call: GrpcCall) -> Message:
             try:
-                return await answer(raw, call)
+                return await result(raw, call)
             except Exception as error:
-                raise self._failure(error) from None
+                raise self._to_triton_error(error) from None
 
-        return checked
+        return handle
 
     def infer(self, raw: bytes, call: InferCall) -> None:
-        """Answer ModelInfer: `call.finish` gets the answer or an error, before or after this returns, unless it is cancelled."""
-        if self._gate.closed:
+        """Start a ModelInfer call.
+
+        `call.finish` receives the response or an error, before or after this returns, unless the call
+        is cancelled.
+        """
+        if self._inflight.is_draining:
             call.finish(Unavailable(SHUTTING_DOWN))
             return
-        self._gate.enter()
-        if raw[:1] in PACKED:
-            unpacking = self._loop.create_task(self._infer_packed(raw, call))
+        self._inflight.add()
+        if raw[:1] in COMPRESSED_PREFIXES:
+            unpacking = self._loop.create_task(self._infer_compressed(raw, call))
             self._tasks.add(unpacking)
             unpacking.add_done_callback(self._tasks.discard)
         else:
-            self._begin(raw, call)
+            self._start(raw, call)
 
     def cancel(self, call: InferCall) -> None:
-        """Cancel a call that was given to `infer`: nobody waits for its answer any more. Does nothing where it is over."""
+        """Cancel a call that was passed to `infer`. Does nothing if it has ended."""
         if not call.over:
             call.over = True
-            self._gate.leave()
+            self._inflight.remove()
             if call.request is not None:
                 call.request.cancel()
                 call.request = None
 
-    async def _infer_packed(self, raw: bytes, call: InferCall) -> None:
+    async def _infer_compressed(self, raw: bytes, call: InferCall) -> None:
         if call.memory is None:
             call.memory = (call.account() or self.memory.client()).reservation()
         try:
-            plain = await self._unpacked(raw, call.memory)
+            plain = await self._decompress(raw, call.memory)
         except Exception as error:
-            self._end(call, self._failure(error))
+            self._end(call, self._to_triton_error(error))
         else:
             if not call.over:
-                self._begin(plain, call)
+                self._start(plain, call)
 
-    async def _unpacked(self, raw: bytes, memory: Reservation) -> bytes:
+    async def _decompress(self, raw: bytes, memory: Reservation) -> bytes:
         if len(raw) < INLINE_BELOW:
-            return unpack(raw, self._limit, memory)
-        async with self._unpacking:
-            return await unpacked(raw, self._limit, memory)
+            return decompress(raw, self._limit, memory)
+        async with self._decompression_slots:
+            return await decompress_async(raw, self._limit, memory)
 
-    def _begin(self, raw: bytes, call: InferCall) -> None:
+    def _start(self, raw: bytes, call: InferCall) -> None:
         arrived = now_ns() if self._tracer.active else 0
         try:
-            request = self._decoded(raw, call)
+            request = self._decode(raw, call)
             request.tag = call
             request.deadline_ns = call.deadline_ns()
             if arrived and (trace := sample(self._tracer, request, call.metadata(), arrived)):
@@ -178,99 +183,99 @@ class InferenceService:
             call.request = request
             self._engine.infer(request)
         except DecoupledRefused:
-            self._end(call, Unsupported(NO_DECOUPLED))
+            self._end(call, Unsupported(DECOUPLED_UNSUPPORTED))
         except Exception as error:
-            self._end(call, self._failure(error))
+            self._end(call, self._to_triton_error(error))
 
-    def _decoded(self, raw: bytes, call: InferCall) -> InferRequest:
+    def _decode(self, raw: bytes, call: InferCall) -> InferRequest:
         if self._access is not None:
             return self._access.decode(parse_message(ModelInferRequest, raw), self._sink, call.metadata())
-        form = self._layouts.find(raw)
-        request = None if form is None else form.request(raw, self._sink)
-        return request or self._parsed(raw, parse_message(ModelInferRequest, raw), self._sink)
+        template = self._layouts.find(raw)
+        request = None if template is None else template.request(raw, self._sink)
+        return request or self._decode_message(raw, parse_message(ModelInferRequest, raw), self._sink)
 
-    def _parsed(self, raw: bytes, message: ModelInferRequest, sink: Sink) -> InferRequest:
+    def _decode_message(self, raw: bytes, message: ModelInferRequest, sink: Sink) -> InferRequest:
         request = decode_request(message, sink)
         self._layouts.learn(raw, message, request)
         return request
 
-    def _end(self, call: InferCall, answer: bytes | TritonError) -> None:
+    def _end(self, call: InferCall, result: bytes | TritonError) -> None:
         if not call.over:
             call.over = True
-            call.request = None  # it names the call: undone here, its buffers need not wait for the collector
-            self._gate.leave()
-            call.finish(answer)
+            call.request = None  # breaks a reference cycle, so that buffers do not wait for the garbage collector
+            self._inflight.remove()
+            call.finish(result)
 
     async def stream(self, call: StreamingCall) -> None:
-        """Answer ModelStreamInfer until the client is done and everything is answered."""
+        """Serve a ModelStreamInfer call until the client is done and all responses are sent."""
         metadata = call.metadata()
         ends_on_error = ("triton_grpc_error", "true") in metadata
-        take, take_now = partial(self._take, metadata), partial(self._take_now, metadata)
+        take, receive_now = partial(self._take, metadata), partial(self._receive_now, metadata)
         account = call.account() or self.memory.client()
-        stream = StreamCall(call, take, take_now, self._window, ends_on_error, account)
+        stream = StreamCall(call, take, receive_now, self._window, ends_on_error, account)
         self._calls.add(stream)
         try:
             error = await stream.run()
         except Exception as bug:
-            raise self._failure(bug) from None
+            raise self._to_triton_error(bug) from None
         finally:
             self._calls.discard(stream)
         if error is not None:
             raise error
 
-    def _take(self, metadata: Metadata, stream: Stream, raw: bytes) -> Awaitable[None] | None:
-        if raw[:1] in PACKED:
-            return self._take_packed(metadata, stream, raw)
-        self._take_plain(metadata, stream, raw)
+    def _take(self, metadata: Metadata, stream: InferStream, raw: bytes) -> Awaitable[None] | None:
+        if raw[:1] in COMPRESSED_PREFIXES:
+            return self._receive_compressed(metadata, stream, raw)
+        self._receive_plain(metadata, stream, raw)
         return None
 
-    def _take_now(self, metadata: Metadata, stream: Stream, raw: bytes) -> bool:
-        if raw[:1] in PACKED:
+    def _receive_now(self, metadata: Metadata, stream: InferStream, raw: bytes) -> bool:
+        if raw[:1] in COMPRESSED_PREFIXES:
             return False
-        self._take_plain(metadata, stream, raw)
+        self._receive_plain(metadata, stream, raw)
         return True
 
-    async def _take_packed(self, metadata: Metadata, stream: Stream, raw: bytes) -> None:
+    async def _receive_compressed(self, metadata: Metadata, stream: InferStream, raw: bytes) -> None:
         try:
             memory = stream.account.reservation()
-            plain = await self._unpacked(raw, memory)
+            plain = await self._decompress(raw, memory)
         except TritonError as error:
-            stream.refused(Slot(stream), error)
+            stream.refuse(StreamEntry(stream), error)
         else:
-            self._take_plain(metadata, stream, plain)
+            self._receive_plain(metadata, stream, plain)
 
-    def _take_plain(self, metadata: Metadata, stream: Stream, raw: bytes) -> None:
-        slot = Slot(stream)
+    def _receive_plain(self, metadata: Metadata, stream: InferStream, raw: bytes) -> None:
+        entry = StreamEntry(stream)
         arrived = now_ns() if self._tracer.active else 0
         try:
-            stream.reserve(slot, len(raw))
-            request = self._streamed(metadata, slot, raw)
+            stream.reserve(entry, len(raw))
+            request = self._decode_streamed(metadata, entry, raw)
             if arrived and (trace := sample(self._tracer, request, metadata, arrived)):
-                slot.trace = StreamTrace(trace)
-            stream.take(slot, request, self._engine, self._decoupled_sink)
+                entry.trace = StreamTrace(trace)
+            stream.take(entry, request, self._engine, self._decoupled_sink)
         except Exception as error:
-            stream.refused(slot, self._failure(error))
+            stream.refuse(entry, self._to_triton_error(error))
         else:
-            self._gate.enter()
+            self._inflight.add()
 
-    def _streamed(self, metadata: Metadata, slot: Slot, raw: bytes) -> InferRequest:
-        form = self._layouts.find(raw) if self._access is None and not self._gate.closed else None
-        request = None if form is None else form.request(raw, self._stream_sink)
-        if form is not None and request is not None:
-            slot.describe(request.id, request.model_name, form.layout.version_text, form.layout.empty_final)
+    def _decode_streamed(self, metadata: Metadata, entry: StreamEntry, raw: bytes) -> InferRequest:
+        template = self._layouts.find(raw) if self._access is None and not self._inflight.is_draining else None
+        request = None if template is None else template.request(raw, self._stream_sink)
+        if template is not None and request is not None:
+            entry.describe(request.id, request.model_name, template.layout.version_text, template.layout.empty_final)
             return request
         message = parse_message(ModelInferRequest, raw)
-        slot.describe(message.id, message.model_name, message.model_version, wants_empty_final(message.parameters))
-        if self._gate.closed:
+        entry.describe(message.id, message.model_name, message.model_version, wants_empty_final(message.parameters))
+        if self._inflight.is_draining:
             raise Unavailable(SHUTTING_DOWN)
         if self._access is not None:
             return self._access.decode(message, self._stream_sink, metadata)
-        return self._parsed(raw, message, self._stream_sink)
+        return self._decode_message(raw, message, self._stream_sink)
 
     def _deliver(self, request: InferRequest, response: InferResponse) -> None:
-        request.tag.stream.answered(request.tag, response)
+        request.tag.stream.add_response(request.tag, response)
         if response.final:
-            self._gate.leave()
+            self._inflight.remove()
 
-    def _failure(self, error: Exception) -> TritonError:
-        return error if isinstance(error, TritonError) else incident(self._log, "a call", error)
+    def _to_triton_error(self, error: Exception) -> TritonError:
+        return error if isinstance(error, TritonError) else internal_error(self._log, "a call", error)

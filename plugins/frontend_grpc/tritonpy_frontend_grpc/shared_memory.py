@@ -1,4 +1,4 @@
-"""The RPCs of shared memory, as functions from the engine and a message to a message. Knows no transport."""
+"""The RPCs of shared memory, as functions of the engine and a request message."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from tritonpy import Engine, RegionKind
 from tritonpy_protos import grpc_service_pb2 as pb
 
 
-def _system_status(engine: Engine, asked: pb.SystemSharedMemoryStatusRequest) -> pb.SystemSharedMemoryStatusResponse:
+def _system_status(engine: Engine, message: pb.SystemSharedMemoryStatusRequest) -> pb.SystemSharedMemoryStatusResponse:
     status = pb.SystemSharedMemoryStatusResponse.RegionStatus
-    found = [status(**msgspec.to_builtins(region)) for region in engine.regions(RegionKind.SYSTEM, asked.name)]
+    found = [status(**msgspec.to_builtins(region)) for region in engine.regions(RegionKind.SYSTEM, message.name)]
     return pb.SystemSharedMemoryStatusResponse(regions={region.name: region for region in found})
 
 
 def _system_register(
-    engine: Engine, asked: pb.SystemSharedMemoryRegisterRequest
+    engine: Engine, message: pb.SystemSharedMemoryRegisterRequest
 ) -> pb.SystemSharedMemoryRegisterResponse:
-    engine.register_system_region(asked.name, asked.key, asked.offset, asked.byte_size)
+    engine.register_system_region(message.name, message.key, message.offset, message.byte_size)
     return pb.SystemSharedMemoryRegisterResponse()
 
 
 def _system_unregister(
-    engine: Engine, asked: pb.SystemSharedMemoryUnregisterRequest
+    engine: Engine, message: pb.SystemSharedMemoryUnregisterRequest
 ) -> pb.SystemSharedMemoryUnregisterResponse:
-    engine.unregister_regions(RegionKind.SYSTEM, asked.name)
+    engine.unregister_regions(RegionKind.SYSTEM, message.name)
     return pb.SystemSharedMemoryUnregisterResponse()
 
 
-def _cuda_status(engine: Engine, asked: pb.CudaSharedMemoryStatusRequest) -> pb.CudaSharedMemoryStatusResponse:
+def _cuda_status(engine: Engine, message: pb.CudaSharedMemoryStatusRequest) -> pb.CudaSharedMemoryStatusResponse:
     status = pb.CudaSharedMemoryStatusResponse.RegionStatus
-    found = [status(**msgspec.to_builtins(region)) for region in engine.regions(RegionKind.CUDA, asked.name)]
+    found = [status(**msgspec.to_builtins(region)) for region in engine.regions(RegionKind.CUDA, message.name)]
     return pb.CudaSharedMemoryStatusResponse(regions={region.name: region for region in found})
 
 
-def _cuda_register(engine: Engine, asked: pb.CudaSharedMemoryRegisterRequest) -> pb.CudaSharedMemoryRegisterResponse:
-    engine.register_cuda_region(asked.name, asked.raw_handle, asked.device_id, asked.byte_size)
+def _cuda_register(engine: Engine, message: pb.CudaSharedMemoryRegisterRequest) -> pb.CudaSharedMemoryRegisterResponse:
+    engine.register_cuda_region(message.name, message.raw_handle, message.device_id, message.byte_size)
     return pb.CudaSharedMemoryRegisterResponse()
 
 
 def _cuda_unregister(
-    engine: Engine, asked: pb.CudaSharedMemoryUnregisterRequest
+    engine: Engine, message: pb.CudaSharedMemoryUnregisterRequest
 ) -> pb.CudaSharedMemoryUnregisterResponse:
-    engine.unregister_regions(RegionKind.CUDA, asked.name)
+    engine.unregister_regions(RegionKind.CUDA, message.name)
     return pb.CudaSharedMemoryUnregisterResponse()
 
 

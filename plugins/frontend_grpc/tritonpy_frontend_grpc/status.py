@@ -1,4 +1,4 @@
-"""Errors as gRPC says them: the one table from codes to status numbers, and texts that fit into a trailer."""
+"""gRPC representation of errors: status codes and texts that fit into a trailer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote
 from tritonpy import Code, TritonError
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 
-# The numbers are those of the gRPC specification, so that any transport can send them.
+# Numbers from the gRPC specification, for use with any transport.
 STATUS: Mapping[Code, int] = {
     Code.UNKNOWN: 2,  # UNKNOWN
     Code.INTERNAL: 13,  # INTERNAL
@@ -30,33 +30,33 @@ _ALL = (
     "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
 )
 NAMES = dict(enumerate(_ALL.split()))
-"""What the specification calls each number."""
+"""The name of each status code in the specification."""
 SHUTTING_DOWN = "GRPC server is shutting down and has stopped accepting new requests."
 
-# Clients refuse trailers beyond 8 KiB, and the text travels percent-encoded among others.
+# Clients reject trailers beyond 8 KiB in total; the text is sent percent-encoded.
 _MAX_ENCODED = 6 * 1024
 _PRINTABLE = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
 
 
-class Outcome(NamedTuple):
-    """How a call ended: the number of its status, what there is to say of it, and further trailers."""
+class RpcStatus(NamedTuple):
+    """The status of a call that ended with an error: code, text and further trailers."""
 
     status: int
     text: str
     trailers: tuple[tuple[str, str], ...]
 
 
-def outcome(error: TritonError) -> Outcome:
-    """Return how a call ends that `error` ended, which loses its traceback: the frames in it hold the request."""
+def rpc_status(error: TritonError) -> RpcStatus:
+    """Return the status for `error`, and clear its traceback, whose frames hold the request."""
     error.__traceback__ = error.__context__ = error.__cause__ = None
     status = DEADLINE_EXCEEDED if isinstance(error, DeadlineExceeded) else STATUS[error.code]
     trailers = (("retry-after", error.retry_after),) if error.retry_after else ()
-    return Outcome(status, status_text(error.message), trailers)
+    return RpcStatus(status, status_text(error.message), trailers)
 
 
 def status_text(text: str) -> str:
-    """Return `text`, shortened at its end where a client could not receive it whole."""
-    if len(text) * 12 <= _MAX_ENCODED:  # four bytes of UTF-8, three characters each, at the most
+    """Return `text`, truncated if it is too long for clients."""
+    if len(text) * 12 <= _MAX_ENCODED:  # at most four bytes of UTF-8 of three characters each
         return text
     kept = text[:_MAX_ENCODED]
     while len(quote(kept, safe=_PRINTABLE, errors="replace")) > _MAX_ENCODED:

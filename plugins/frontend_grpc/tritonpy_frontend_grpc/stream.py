@@ -1,6 +1,7 @@
-"""What one ModelStreamInfer call has open, and in which order its answers leave. Pure; knows no transport.
+"""State of one ModelStreamInfer call, and the order of its responses. Independent of the transport.
 
-A model that answers once has its answers sent in the order of the requests; a decoupled one as it produces them.
+Responses of models that are not decoupled are sent in the order of the requests. Responses of
+decoupled models are sent as they are produced.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import DecoupledRefused, Internal, RequestMemory, Room, TritonError
+from tritonpy import DecoupledRefused, FlowControl, Internal, RequestMemory, TritonError
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
 from tritonpy_frontend_grpc.encode import (
     encode_empty_final,
@@ -23,61 +24,73 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.tracing import StreamTrace
 
 
-class Slot:
-    """One request of a stream, from its arrival to its last answer; it is the request's tag."""
+class StreamEntry:
+    """One request of a stream, until its last response. It is the tag of the request."""
 
     __slots__ = (
-        "complete", "empty_final", "id", "in_turn", "model", "nbytes", "replied", "replies", "request", "room", "stream",
-        "trace", "version",
+        "complete",
+        "empty_final",
+        "flow_control",
+        "has_response",
+        "id",
+        "is_ordered",
+        "messages",
+        "model",
+        "nbytes",
+        "request",
+        "stream",
+        "trace",
+        "version",
     )  # fmt: skip
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: InferStream) -> None:
         self.stream = stream
         self.id = self.model = self.version = ""
         self.empty_final = False
-        self.nbytes = 0  # of the request, as far as the stream counts it
-        self.in_turn = True  # False: decoupled, sends whenever it has something
+        self.nbytes = 0  # size of the request in the memory budget
+        self.is_ordered = True  # False for decoupled models, which send at any time
         self.request: InferRequest | None = None
-        self.replied = False  # some answer was no error
-        self.replies: list[bytes] = []  # answers that wait for their turn
+        self.has_response = False  # a response without error was added
+        self.messages: list[bytes] = []  # encoded responses that wait for earlier requests
         self.complete = False
         self.trace: StreamTrace | None = None
-        self.room: Room | None = None  # a model that answers once needs none
+        self.flow_control: FlowControl | None = None  # set for decoupled models only
 
     def describe(self, request_id: str, model: str, version: str, empty_final: bool) -> None:
-        """Keep what answers and errors have to repeat, in the client's own words, and whether it wants a message where the final answer is empty."""
+        """Set the fields that responses repeat, and whether an empty final response is sent."""
         self.id, self.model, self.version = request_id, model, version
         self.empty_final = empty_final
 
 
-class Window(NamedTuple):
-    """How many answers of one request, and how many bytes of them, may wait to be sent."""
+class ResponseWindow(NamedTuple):
+    """Limits on the number and bytes of unsent responses of one request."""
 
-    answers: int
+    responses: int
     nbytes: int
 
 
-_STEP = 64 * 1024  # bytes that are reserved ahead
+_STEP = 64 * 1024  # bytes by which reservations grow
 
 
-class Outgoing(NamedTuple):
-    """The next thing to send: a message, or the error that ends the whole call."""
+class OutgoingMessage(NamedTuple):
+    """A message to send, or the error that ends the call."""
 
-    slot: Slot
+    entry: StreamEntry
     item: bytes | TritonError
 
 
-class Stream:
-    """The state of one call; used on the event loop only.
+class InferStream:
+    """The state of one call. Used on the event loop only.
 
-    `window` is how many answers and bytes of one request may wait to be sent, as far as its producer heeds it. With `ends_on_error`
-    the first error that a model answers ends the call with a gRPC status. `changed` is called when there may be something to send, or nothing
-    is open any more. `deadline_ns` is that of the call, and of its requests: what is cancelled then ends it.
+    `window` limits the unsent responses of one request, if its producer observes flow control. With
+    `ends_on_error`, the first error of a model ends the call with a gRPC status. `changed` is called
+    when there may be something to send or the stream has become idle. `deadline_ns` applies to the
+    call and its requests; a request cancelled at the deadline ends the call.
     """
 
     def __init__(
         self,
-        window: Window,
+        window: ResponseWindow,
         ends_on_error: bool,
         changed: Callable[[], None],
         deadline_ns: int = 0,
@@ -86,46 +99,52 @@ class Stream:
         self.unsent_bytes = 0
         self.account = account or RequestMemory().client()
         self._memory = self.account.reservation()
-        self._kept = 0  # bytes of open requests and unsent answers
+        self._kept = 0  # bytes of open requests and unsent responses
         self._window = window
         self._ends_on_error = ends_on_error
         self._changed = changed
         self._deadline_ns = deadline_ns
-        self._open: set[Slot] = set()
-        self._turns: deque[Slot] = deque()
-        self._outbox: deque[Outgoing] = deque()
+        self._open: set[StreamEntry] = set()
+        self._ordered_entries: deque[StreamEntry] = deque()
+        self._outgoing: deque[OutgoingMessage] = deque()
         self._abandoned = False
 
     @property
     def idle(self) -> bool:
-        """No request is open and nothing waits to be sent."""
-        return not self._open and not self._outbox
+        """Whether no request is in flight and nothing waits to be sent."""
+        return not self._open and not self._outgoing
 
-    def take(self, slot: Slot, request: InferRequest, engine: Engine, producers: StreamSink) -> None:
-        """Hand `request` to the engine; a decoupled model answers to `producers`. Raises the engine's TritonErrors; then the slot must be `refused`."""
-        request.tag = slot
+    def take(self, entry: StreamEntry, request: InferRequest, engine: Engine, producers: StreamSink) -> None:
+        """Pass `request` to the engine; a decoupled model responds to the sink `producers`.
+
+        Raises the TritonErrors of the engine. The caller must then call `refuse`.
+        """
+        request.tag = entry
         request.deadline_ns = self._deadline_ns
         try:
             engine.infer(request)
         except DecoupledRefused:
-            slot.in_turn = False
-            slot.room = Room(*self._window)
+            entry.is_ordered = False
+            entry.flow_control = FlowControl(*self._window)
             request.sink = producers
             request.accepts_decoupled = True
             engine.infer(request)
-        slot.request = request
-        self._open.add(slot)
-        if slot.in_turn:
-            self._turns.append(slot)
+        entry.request = request
+        self._open.add(entry)
+        if entry.is_ordered:
+            self._ordered_entries.append(entry)
 
-    def reserve(self, slot: Slot, nbytes: int) -> None:
-        """Reserve memory for a request until its last answer is there. Raises RequestMemoryFull."""
+    def reserve(self, entry: StreamEntry, nbytes: int) -> None:
+        """Reserve memory for a request until its last response. Raises RequestMemoryFull."""
         if not self._keep(nbytes):
             raise self.account.memory.refusal(nbytes)
-        slot.nbytes = nbytes
+        entry.nbytes = nbytes
 
     def _keep(self, nbytes: int) -> bool:
-        """Count bytes that are kept; return False where there is no room for them. Few are not reserved, others in steps."""
+        """Count retained bytes; return False if the request memory is full.
+
+        Small amounts are not reserved; larger ones are reserved in steps.
+        """
         kept = self._kept + nbytes
         memory = self._memory
         if kept > max(memory.nbytes, RequestMemory.UNCOUNTED) and not (memory.grow(kept + _STEP) or memory.grow(kept)):
@@ -138,113 +157,116 @@ class Stream:
         if self._memory.nbytes > self._kept + 2 * _STEP:
             self._memory.shrink(self._kept + _STEP if self._kept > RequestMemory.UNCOUNTED else 0)
 
-    def refused(self, slot: Slot, error: TritonError) -> None:
-        """Answer a request that the engine did not take. Like Triton's streams, none ends with that: its model has seen nothing of it."""
-        self._drop(slot.nbytes)
+    def refuse(self, entry: StreamEntry, error: TritonError) -> None:
+        """Send the error for a request that the engine refused.
+
+        As in Triton, the stream does not end.
+        """
+        self._drop(entry.nbytes)
         if self._abandoned:
             return
-        slot.room = None  # this answer never went through it
-        if slot.in_turn:
-            self._turns.append(slot)
-        self._answer(slot, encode_refusal(error.message, slot.id), True)
+        entry.flow_control = None  # this response does not count against it
+        if entry.is_ordered:
+            self._ordered_entries.append(entry)
+        self._add(entry, encode_refusal(error.message, entry.id), True)
 
-    def answered(self, slot: Slot, response: InferResponse) -> None:
-        """Take an answer, the final one or not. Never raises."""
-        request, error = slot.request, response.error
+    def add_response(self, entry: StreamEntry, response: InferResponse) -> None:
+        """Add a response, final or not. Never raises."""
+        request, error = entry.request, response.error
         late = error is not None and request is not None and is_late(request, error)
         if response.final:
-            self._open.discard(slot)
-            self._drop(slot.nbytes)
-            slot.request = None  # it names the slot: undone here, its buffers need not wait for the collector
+            self._open.discard(entry)
+            self._drop(entry.nbytes)
+            entry.request = None  # breaks a reference cycle, so that buffers do not wait for the garbage collector
         if self._abandoned:
-            if slot.trace is not None:
-                slot.trace.answered(sends=False, final=response.final)
+            if entry.trace is not None:
+                entry.trace.record_response(sends=False, final=response.final)
             return
         try:
-            item = DeadlineExceeded() if late else self._item(slot, response)
+            item = DeadlineExceeded() if late else self._item(entry, response)
         except Exception as unsendable:
             failure = Internal(f"the response can not be sent: {unsendable}")
-            item = failure if self._ends_on_error else self._failure(slot, failure, response.final)
-        self._answer(slot, item, response.final)
+            item = failure if self._ends_on_error else self._failure(entry, failure, response.final)
+        self._add(entry, item, response.final)
 
-    def first(self) -> Outgoing | None:
-        """Return what is to be sent next, and leave it there; None if there is nothing now."""
-        return self._outbox[0] if self._outbox else None
+    def first(self) -> OutgoingMessage | None:
+        """Return the next message to send without removing it, or None."""
+        return self._outgoing[0] if self._outgoing else None
 
-    def next(self) -> Outgoing | None:
-        """Take out what is to be sent next, None if there is nothing now."""
-        return self._outbox.popleft() if self._outbox else None
+    def next(self) -> OutgoingMessage | None:
+        """Remove and return the next message to send, or None."""
+        return self._outgoing.popleft() if self._outgoing else None
 
-    def sent(self, outgoing: Outgoing) -> None:
-        """Take note that a message has left."""
-        if outgoing.slot.room is not None:
-            outgoing.slot.room.take()
+    def sent(self, outgoing: OutgoingMessage) -> None:
+        """Record that a message was sent."""
+        if outgoing.entry.flow_control is not None:
+            outgoing.entry.flow_control.take()
         if isinstance(outgoing.item, bytes):
             self.unsent_bytes -= len(outgoing.item)
             self._drop(len(outgoing.item))
 
     def abandon(self) -> None:
-        """Cancel what is open: nobody takes the answers any more."""
+        """Cancel the requests in flight and discard their responses."""
         self._abandoned = True
-        self._changed = _nothing  # it refers to the call, which refers to this
-        for slot in list(self._open):
-            if slot.request is not None:
-                slot.request.cancel()
-            if slot.room is not None:
-                slot.room.abandon()
-        for slot in {*self._open, *self._turns, *(outgoing.slot for outgoing in self._outbox)}:
-            if slot.trace is not None:
-                slot.trace.abandon()
-        self._turns.clear()  # a slot refers to its stream
-        self._outbox.clear()
+        self._changed = _nothing  # breaks a reference cycle with the call
+        for entry in list(self._open):
+            if entry.request is not None:
+                entry.request.cancel()
+            if entry.flow_control is not None:
+                entry.flow_control.abandon()
+        for entry in {*self._open, *self._ordered_entries, *(outgoing.entry for outgoing in self._outgoing)}:
+            if entry.trace is not None:
+                entry.trace.abandon()
+        self._ordered_entries.clear()  # entries refer to their stream
+        self._outgoing.clear()
 
-    def _item(self, slot: Slot, response: InferResponse) -> bytes | TritonError | None:
+    def _item(self, entry: StreamEntry, response: InferResponse) -> bytes | TritonError | None:
         if response.error is not None:
             if response.refused:
-                return encode_refusal(response.error.message, slot.id)
-            if slot.in_turn and slot.replied:
-                # A model that answers once tried to answer again. As in Triton the client has its answer, and the log the error.
-                return self._empty_final(slot)
-            return response.error if self._ends_on_error else self._failure(slot, response.error, response.final)
+                return encode_refusal(response.error.message, entry.id)
+            if entry.is_ordered and entry.has_response:
+                # A model that is not decoupled sent a second response. As in Triton, only the log has the error.
+                return self._empty_final(entry)
+            return response.error if self._ends_on_error else self._failure(entry, response.error, response.final)
         if not response.empty:
-            slot.replied = True
+            entry.has_response = True
             return encode_stream_response(response)
-        return self._empty_final(slot)
+        return self._empty_final(entry)
 
-    def _empty_final(self, slot: Slot) -> bytes | None:
-        return encode_empty_final(slot.id, slot.model, slot.version) if slot.empty_final else None
+    def _empty_final(self, entry: StreamEntry) -> bytes | None:
+        return encode_empty_final(entry.id, entry.model, entry.version) if entry.empty_final else None
 
-    def _failure(self, slot: Slot, error: TritonError, final: bool) -> bytes:
-        return encode_failure(error.message, final, slot.id, slot.model, slot.version)
+    def _failure(self, entry: StreamEntry, error: TritonError, final: bool) -> bytes:
+        return encode_failure(error.message, final, entry.id, entry.model, entry.version)
 
-    def _answer(self, slot: Slot, item: bytes | TritonError | None, final: bool) -> None:
+    def _add(self, entry: StreamEntry, item: bytes | TritonError | None, final: bool) -> None:
         if isinstance(item, bytes) and not self._keep(len(item)):
-            item = self._failure(slot, self.account.memory.refusal(len(item)), final)
+            item = self._failure(entry, self.account.memory.refusal(len(item)), final)
             self._kept += len(item)
         if isinstance(item, TritonError):
-            self._outbox.append(Outgoing(slot, item))  # it waits for no turn: the call ends here
+            self._outgoing.append(OutgoingMessage(entry, item))  # not ordered: it ends the call
         elif item is None:
-            if slot.room is not None:
-                slot.room.take()
+            if entry.flow_control is not None:
+                entry.flow_control.take()
         else:
             self.unsent_bytes += len(item)
-            if slot.in_turn:
-                slot.replies.append(item)
+            if entry.is_ordered:
+                entry.messages.append(item)
             else:
-                self._outbox.append(Outgoing(slot, item))
-        slot.complete = final
-        if slot.trace is not None:
-            slot.trace.answered(sends=isinstance(item, bytes), final=final)
-        if slot.in_turn:
+                self._outgoing.append(OutgoingMessage(entry, item))
+        entry.complete = final
+        if entry.trace is not None:
+            entry.trace.record_response(sends=isinstance(item, bytes), final=final)
+        if entry.is_ordered:
             self._advance()
         self._changed()
 
     def _advance(self) -> None:
-        turns = self._turns
+        turns = self._ordered_entries
         while turns and turns[0].complete:
-            slot = turns.popleft()
-            self._outbox += [Outgoing(slot, reply) for reply in slot.replies]
+            entry = turns.popleft()
+            self._outgoing += [OutgoingMessage(entry, reply) for reply in entry.messages]
 
 
 def _nothing() -> None:
-    """No sender is left."""
+    """Do nothing: the call has ended."""

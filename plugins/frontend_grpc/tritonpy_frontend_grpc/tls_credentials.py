@@ -1,4 +1,4 @@
-"""What encrypts the port on grpcio."""
+"""TLS credentials of grpcio servers."""
 
 from __future__ import annotations
 
@@ -12,28 +12,31 @@ from tritonpy import TlsFiles, TlsOptions
 
 
 class TlsCredentials:
-    """Credentials for any number of servers. The files are looked at for every handshake: new ones are used by all servers from then on."""
+    """Credentials for any number of servers.
+
+    The files are checked at every handshake, so all servers use renewed files immediately.
+    """
 
     def __init__(self, options: TlsOptions, log: logging.Logger) -> None:
-        """Raises StartupError with the file that is wrong."""
+        """Raise StartupError that names an invalid file."""
         self._mutual = options.mutual
-        self._looking = threading.Lock()
+        self._lock = threading.Lock()
         self._changes = 0
         self._files: TlsFiles | None = None
         if options.on:
             self._files = TlsFiles(options, "frontends.grpc.tls", log)
-            self._files.context()  # OpenSSL says what is wrong with a file, grpc does not
+            self._files.context()  # validates the files: unlike grpc, OpenSSL reports the cause
             self._latest = _configuration(self._files)
 
     def make(self) -> grpc.ServerCredentials | None:
-        """Return the credentials of one server, None where nothing is to be encrypted."""
+        """Return the credentials of one server, None without TLS."""
         if self._files is None:
             return None
         given, files = self._changes, self._files
 
-        def renewed() -> Any:  # None keeps what is in force, which the library's types do not say
+        def renewed() -> Any:  # None keeps the current configuration; the library's types omit that
             nonlocal given
-            with self._looking:  # each server asks in a thread of its own
+            with self._lock:  # each server calls this in a separate thread
                 if files.renewed() is not None:
                     self._changes += 1
                     self._latest = _configuration(files)

@@ -1,4 +1,4 @@
-"""What this frontend adds to the trace of a request: when it came and when its answers went."""
+"""Time stamps that this frontend adds to the trace of a request."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 from tritonpy import InferRequest, Trace, Tracer, now_ns
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_grpc.call import Call
+    from tritonpy_frontend_grpc.call import GrpcCall
 
 
 def sample(tracer: Tracer, request: InferRequest, metadata: Iterable[tuple[str, Any]], arrived_ns: int) -> Trace | None:
-    """Put a trace into `request`, if it is chosen, and return it; `arrived_ns` is when its message was there."""
+    """Set and return the trace of `request` if the tracer selects it.
+
+    `arrived_ns` is the arrival time of the message.
+    """
     known = {name: str(value) for name, value in metadata if name in tracer.headers} if tracer.headers else {}
     trace = request.trace = tracer.sample(request.model_name, known)
     if trace is not None:
@@ -21,8 +24,8 @@ def sample(tracer: Tracer, request: InferRequest, metadata: Iterable[tuple[str, 
     return trace
 
 
-def end_with_call(trace: Trace, call: Call) -> None:
-    """End the trace of a call with one answer when that was sent, or nobody waits for it any more."""
+def end_with_call(trace: Trace, call: GrpcCall) -> None:
+    """End the trace of a unary call when the call has ended."""
 
     def done() -> None:
         trace.stamp("GRPC_SEND_END")
@@ -32,21 +35,21 @@ def end_with_call(trace: Trace, call: Call) -> None:
 
 
 class StreamTrace:
-    """The trace of one request of a stream: it ends when the last answer was sent. Used on the event loop only."""
+    """The trace of one request of a stream, until its last response is sent. Event loop only."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._unsent = 0
         self._complete = False
 
-    def answered(self, *, sends: bool, final: bool) -> None:
-        """Take note of an answer, which is sent unless it only says that there is nothing more."""
+    def record_response(self, *, sends: bool, final: bool) -> None:
+        """Record a response; `sends` is False if no message is sent for it."""
         self._unsent += sends
         self._complete = self._complete or final
         self._end_if_over()
 
     async def write(self, write: Callable[[bytes], Awaitable[None]], message: bytes) -> None:
-        """Send an answer."""
+        """Send a response and record its times."""
         started = now_ns()
         try:
             await write(message)
@@ -57,7 +60,7 @@ class StreamTrace:
             self._end_if_over()
 
     def abandon(self) -> None:
-        """Take note that nothing of what waits will be sent."""
+        """Record that the waiting responses will not be sent."""
         self._unsent = 0
         self._end_if_over()
 

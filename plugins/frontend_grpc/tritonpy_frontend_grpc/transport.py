@@ -1,4 +1,4 @@
-"""The transport: gRPC on grpcio's server, everything else where it always is."""
+"""The transport that serves gRPC on grpcio."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tritonpy import Transport
 
 
 class GrpcioTransport(Transport):
-    """Carries gRPC on the server of the library grpcio."""
+    """Serves gRPC on grpcio's server; all other protocols stay on the default transport."""
 
     carries: ClassVar[Mapping[str, str]] = {"grpc": "tritonpy_frontend_grpc.frontend:GrpcFrontend"}

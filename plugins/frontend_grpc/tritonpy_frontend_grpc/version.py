@@ -1,4 +1,4 @@
-"""Model versions as the protocol writes them."""
+"""Parsing of model versions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from tritonpy import InvalidArgument
 
 _LARGEST = 2**63 - 1
-_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,20})(?![0-9])")  # as C reads one: what follows it is nobody's business
+_NUMBER = re.compile(r"\s*([+-]?[0-9]{1,20})(?![0-9])")  # like C's strtol, ignores the text after the number
 
 
 def parse_version(text: str) -> int:
-    """Return the version, -1 where the client leaves the choice to the server. Raises InvalidArgument."""
+    """Return the version, -1 for an empty text. Raises InvalidArgument."""
     if not text:
         return -1
     number = _NUMBER.match(text)

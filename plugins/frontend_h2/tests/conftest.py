@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from .h2_like import Server
+from .fake_streams import Server
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 import tritonpy_frontend_h2
 from plugins.frontend_grpc.tests.contract import GrpcContract
 from plugins.frontend_grpc.tests.fake_engine import FakeEngine, echo, eventually, run
-from plugins.frontend_grpc.tests.wire.scenarios.messages import answered, asked
+from plugins.frontend_grpc.tests.wire.scenarios.messages import infer_request, read_response
 from tritonpy import FrontendContext, StartupError
 from tritonpy_frontend_grpc.frontend import GrpcFrontend
 from tritonpy_frontend_grpc.options import GrpcOptions
@@ -28,11 +28,11 @@ class TestH2GrpcFrontend(GrpcContract):
     plugin = tritonpy_frontend_h2
     name = "grpc"
 
-    def test_it_takes_the_options_of_the_other_servers_of_its_protocol(self):
+    def test_the_options_are_those_of_the_grpcio_frontend(self):
         assert H2GrpcFrontend.Options is GrpcFrontend.Options
 
 
-def test_the_frontend_is_there_without_grpcio():
+def test_the_frontend_does_not_import_grpcio():
     code = "import sys; import tritonpy_frontend_h2.frontend; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
 
@@ -42,33 +42,33 @@ def frontend(claim=None, **options):
     return H2GrpcFrontend(GrpcOptions(**{"port": 0, **options}), context)
 
 
-def test_calls_that_are_answered_are_so_before_the_connection_ends():
+def test_drain_waits_for_responses_to_be_delivered():
     async def scenario():
         engine, served = FakeEngine(), frontend()
         await served.start(engine)
         async with grpc.aio.insecure_channel(served.address()) as channel:
-            call = channel.unary_unary(INFER)(asked("later"))
+            call = channel.unary_unary(INFER)(infer_request("later"))
             await eventually(lambda: engine.held)
             draining = asyncio.create_task(served.drain())
             with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await channel.unary_unary(INFER)(asked())
+                await channel.unary_unary(INFER)(infer_request())
             assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
             assert not draining.done()
             engine.held[0].respond(echo(engine.held[0]))
-            assert answered(await call) == ("", list(b"1234"))
+            assert read_response(await call) == ("", list(b"1234"))
             await draining
             await served.stop()
 
     run(scenario)
 
 
-def test_streams_that_clients_hold_open_end_when_it_stops():
+def test_stop_ends_open_streams():
     async def scenario():
         served = frontend()
         await served.start(FakeEngine())
         async with grpc.aio.insecure_channel(served.address()) as channel:
             call = channel.stream_stream(STREAM)()
-            await call.write(asked())
+            await call.write(infer_request())
             assert await call.read() is not grpc.aio.EOF
             await served.drain()
             await served.stop()
@@ -77,7 +77,7 @@ def test_streams_that_clients_hold_open_end_when_it_stops():
     run(scenario)
 
 
-def test_who_never_reads_does_not_keep_it_from_stopping():
+def test_stop_does_not_wait_for_clients_that_never_read():
     async def scenario():
         served = frontend()
         await served.start(FakeEngine())
@@ -88,7 +88,7 @@ def test_who_never_reads_does_not_keep_it_from_stopping():
     run(scenario)
 
 
-def test_nobody_is_let_in_after_it_stopped():
+def test_connections_are_refused_after_stop():
     async def scenario():
         served = frontend()
         await served.start(FakeEngine())
@@ -101,11 +101,11 @@ def test_nobody_is_let_in_after_it_stopped():
 
 
 def own(claim):
-    """Return the claim as another process has it."""
+    """Return a copy of the claim as in another process."""
     return replace(claim, listening=claim.listening and claim.listening.dup())
 
 
-def test_several_of_them_serve_one_claim(tmp_path):
+def test_several_frontends_serve_one_claim(tmp_path):
     async def scenario(**options):
         claiming = frontend(**options)
         claimed = claiming.claim()
@@ -125,7 +125,7 @@ def test_several_of_them_serve_one_claim(tmp_path):
     assert not (tmp_path / "socket").exists()
 
 
-def test_a_socket_is_gone_at_the_end_and_a_used_one_is_left_alone(tmp_path):
+def test_a_unix_socket_is_removed_and_a_used_one_is_not(tmp_path):
     path = tmp_path / "socket"
 
     async def scenario():
@@ -141,7 +141,7 @@ def test_a_socket_is_gone_at_the_end_and_a_used_one_is_left_alone(tmp_path):
     assert not path.exists()
 
 
-def test_stopping_one_that_never_started_does_nothing():
+def test_stop_without_start_does_nothing():
     async def scenario():
         await frontend().stop()
 

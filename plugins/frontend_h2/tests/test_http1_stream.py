@@ -15,7 +15,7 @@ from tritonpy_frontend_h2.http2 import calls
 HEAD = [(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/a?b=c"), (b":authority", b"host:1")]
 
 
-class Reservation:
+class FakeReservation:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.nbytes = 0
@@ -30,16 +30,16 @@ class Reservation:
         self.nbytes = nbytes
 
 
-class Account:
+class FakeAccount:
     def __init__(self, limit: int) -> None:
-        self.reserved = Reservation(limit)
+        self.reserved = FakeReservation(limit)
 
-    def reservation(self) -> Reservation:
+    def reservation(self) -> FakeReservation:
         return self.reserved
 
 
-class RecordedStream(calls.Stream):
-    """Records what is sent on it; `is_full` is a client that does not read."""
+class RecordingStream(calls.Http2CallStream):
+    """Records sent data; with `is_full`, the client does not read."""
 
     def __init__(self, limit: int = 2**40) -> None:
         self.sent: list[tuple[Any, bytes, bytes | None]] = []
@@ -47,7 +47,7 @@ class RecordedStream(calls.Stream):
         self.held = 0
         self.is_full = False
         self.limit = limit
-        self.memory = Account(limit)
+        self.memory = FakeAccount(limit)
 
     @property
     def account(self) -> Any:
@@ -70,7 +70,7 @@ class RecordedStream(calls.Stream):
         self.held -= count
 
 
-class Connection(asyncio.Protocol):
+class FakeConnection(asyncio.Protocol):
     """An HTTP/1.1 connection that records its input."""
 
     def __init__(self) -> None:
@@ -101,8 +101,8 @@ def decoded(block: bytes) -> dict[bytes, bytes]:
 
 def begun(
     headers: Sequence[tuple[bytes, bytes]] = HEAD, ended: bool = False, limit: int = 2**40
-) -> tuple[RecordedStream, Any, Connection]:
-    stream, connection = RecordedStream(limit), Connection()
+) -> tuple[RecordingStream, Any, FakeConnection]:
+    stream, connection = RecordingStream(limit), FakeConnection()
     return stream, begin_http1(lambda: connection, stream, headers, ended), connection
 
 
@@ -132,7 +132,7 @@ def test_a_body_of_unknown_length_is_sent_in_chunks():
     asyncio.run(scenario())
 
 
-def test_a_body_of_known_length_is_sent_as_it_is():
+def test_a_body_of_known_length_is_sent_unchanged():
     async def scenario():
         _, receiver, connection = begun([*HEAD, (b"content-length", b"6")])
         receiver.data(b"abc", False)
@@ -294,7 +294,7 @@ def test_a_response_without_memory_resets_the_stream():
 
 
 @pytest.mark.parametrize("response", [b"", b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab"])
-def test_nothing_waits_for_the_collector(response):
+def test_objects_are_freed_without_garbage_collection(response):
     async def scenario():
         stream, receiver, connection = begun()
         connection.transport.write(response)

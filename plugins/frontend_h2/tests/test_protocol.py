@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from tritonpy_frontend_grpc.connections import ConnectionOptions
+from tritonpy_frontend_grpc.connection_options import ConnectionOptions
 from tritonpy_frontend_h2 import protocol as protocol_module
 from tritonpy_frontend_h2.protocol import Http2Protocol
 from tritonpy_frontend_h2.server import Http2Server
 
-from .http2.talk import NotedCalls
+from .http2.raw_client import RecordingCalls
 
 
 class Transport(asyncio.Transport):
-    """A socket whose client reads one byte whenever somebody looks, or none."""
+    """A fake transport whose client reads one byte per check, or none."""
 
     def __init__(self, *, reads, unsent=10_000, tls=False):
         super().__init__()
@@ -48,13 +48,13 @@ class Transport(asyncio.Transport):
 
 
 @pytest.mark.parametrize("reads", [True, False])
-def test_a_client_that_reads_slowly_has_time_to_answer_a_ping(reads):
+def test_reading_progress_counts_as_activity_for_keepalive(reads):
     async def scenario():
         options = ConnectionOptions(
             keepalive_time_ms=20, keepalive_timeout_ms=10, keepalive_permit_without_calls=True, http2_max_pings_without_data=0
         )  # fmt: skip
         transport = Transport(reads=reads)
-        protocol = Http2Protocol(Http2Server(NotedCalls(), options), asyncio.get_running_loop())
+        protocol = Http2Protocol(Http2Server(RecordingCalls(), options), asyncio.get_running_loop())
         protocol.connection_made(transport)
         await asyncio.wait([asyncio.create_task(transport.ended.wait())], timeout=0.3 if reads else 20)
         assert (b"ping_timeout" in transport.written) is not reads
@@ -63,21 +63,21 @@ def test_a_client_that_reads_slowly_has_time_to_answer_a_ping(reads):
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize(("reads", "left"), [(1, 0), (0, 20)])
+@pytest.mark.parametrize(("reads", "unread_bytes"), [(1, 0), (0, 20)])
 @pytest.mark.parametrize("tls", [False, True])
-def test_a_connection_that_ends_waits_for_who_reads_and_not_for_ever(tls, reads, left, monkeypatch):
+def test_a_closing_connection_waits_for_a_reading_client_with_a_timeout(tls, reads, unread_bytes, monkeypatch):
     async def scenario():
-        monkeypatch.setattr(protocol_module, "_FAREWELL_S", 0.01)
-        monkeypatch.setattr(protocol_module, "_SILENCE_S", 0.05)
+        monkeypatch.setattr(protocol_module, "_CLOSE_CHECK_S", 0.01)
+        monkeypatch.setattr(protocol_module, "_NO_PROGRESS_S", 0.05)
         transport = Transport(reads=reads, unsent=20, tls=tls)
-        protocol = Http2Protocol(Http2Server(NotedCalls(), ConnectionOptions()), asyncio.get_running_loop())
+        protocol = Http2Protocol(Http2Server(RecordingCalls(), ConnectionOptions()), asyncio.get_running_loop())
         protocol.connection_made(transport)
         began = asyncio.get_running_loop().time()
         protocol.finish("")
-        while not transport.end:  # noqa: ASYNC110 - it has no event
+        while not transport.end:  # noqa: ASYNC110 - there is no event
             await asyncio.sleep(0.005)
         assert asyncio.get_running_loop().time() - began >= 0.05
-        assert transport.unsent == left
+        assert transport.unsent == unread_bytes
         assert transport.end == ("closed" if tls and reads else "aborted")
         protocol.connection_lost(None)
 

@@ -1,4 +1,4 @@
-"""The server on real sockets, on both event loops that it may run on."""
+"""Tests of the server on real sockets with asyncio and uvloop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import trustme
 import uvloop
 
-from tritonpy_frontend_grpc.connections import ConnectionOptions
+from tritonpy_frontend_grpc.connection_options import ConnectionOptions
 from tritonpy_frontend_h2.http2.codes import (
     CANCEL,
     DATA,
@@ -25,21 +25,21 @@ from tritonpy_frontend_h2.http2.codes import (
     WINDOW_UPDATE,
 )
 from tritonpy_frontend_h2.http2.encode import encode
-from tritonpy_frontend_h2.listening import listen_on_port
+from tritonpy_frontend_h2.listeners import listen_on_port
 from tritonpy_frontend_h2.server import Http2Server
 
-from .http2.talk import HELLO, NotedCalls, begin, body, frame
+from .http2.raw_client import CLIENT_HELLO, RecordingCalls, begin, body, frame
 
 HEAD = encode([(b":status", b"200"), (b"content-type", b"application/grpc")])
 OK = encode([(b"grpc-status", b"0")])
 WIDE = frame(SETTINGS, 0, 0, b"\0\4" + (2**30).to_bytes(4, "big")) + frame(
     WINDOW_UPDATE, 0, 0, (2**30).to_bytes(4, "big")
 )
-PATIENCE_S = 20
+WAIT_S = 20
 
 
 def echo(call):
-    """Answer a gRPC call with the messages of its request."""
+    """Respond to a gRPC call with the messages of its request."""
     call.stream.send(HEAD, (call.body,), OK)
 
 
@@ -49,7 +49,7 @@ def run(request):
         with asyncio.Runner(loop_factory=request.param) as runner:
             failures = []
             runner.get_loop().set_exception_handler(lambda _loop, context: failures.append(context))
-            runner.run(asyncio.wait_for(scenario(), PATIENCE_S))
+            runner.run(asyncio.wait_for(scenario(), WAIT_S))
             assert failures == []
 
     return run
@@ -57,8 +57,8 @@ def run(request):
 
 @contextlib.asynccontextmanager
 async def serving(on_end=echo, tls=None, **options):
-    """Serve calls that end with `on_end`; give the server, its calls and its port."""
-    calls = NotedCalls(on_end)
+    """Serve calls with `on_end`; yield the server, its calls and its port."""
+    calls = RecordingCalls(on_end)
     server = Http2Server(calls, ConnectionOptions(**options), tls)
     sockets, address = listen_on_port("127.0.0.1", 0, reuse=False)
     server.serve(sockets)
@@ -69,14 +69,14 @@ async def serving(on_end=echo, tls=None, **options):
 
 
 class Client:
-    """Says what it likes, and reads frame by frame."""
+    """A client that sends raw bytes and reads frames."""
 
     def __init__(self, reader, writer):
         self.reader = reader
         self.writer = writer
 
     @classmethod
-    async def to(cls, port, sent=HELLO, **options):
+    async def to(cls, port, sent=CLIENT_HELLO, **options):
         client = cls(*await asyncio.open_connection("127.0.0.1", port, **options))
         client.writer.write(sent)
         return client
@@ -102,7 +102,7 @@ class Client:
 
 
 async def eventually(condition):
-    while not condition():  # noqa: ASYNC110 - what it looks at has no event
+    while not condition():  # noqa: ASYNC110 - there is no event
         await asyncio.sleep(0.01)
 
 
@@ -114,7 +114,7 @@ def secured():
 
 
 async def call(channel, message):
-    return await channel.unary_unary("/service/Method")(message, timeout=PATIENCE_S)
+    return await channel.unary_unary("/service/Method")(message, timeout=WAIT_S)
 
 
 UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
@@ -122,12 +122,12 @@ UNLIMITED = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_le
 
 @pytest.mark.parametrize("encrypted", [False, True])
 @pytest.mark.parametrize("direct", [False, True])
-def test_a_real_client_gets_what_it_sent(run, encrypted, direct):
+def test_grpc_clients_get_their_messages_back(run, encrypted, direct):
     authority, context = secured()
 
     async def scenario():
         async with serving(tls=context if encrypted else None) as (_, calls, port):
-            calls.room = bytearray(1_000_000) if direct else None
+            calls.body_buffer = bytearray(1_000_000) if direct else None
             if encrypted:
                 credentials = grpc.ssl_channel_credentials(authority.cert_pem.bytes())
                 channel = grpc.aio.secure_channel(f"localhost:{port}", credentials, UNLIMITED)
@@ -143,14 +143,14 @@ def test_a_real_client_gets_what_it_sent(run, encrypted, direct):
     run(scenario)
 
 
-def test_a_large_body_is_read_to_where_it_will_lie(run):
+def test_a_large_body_is_read_into_its_buffer(run):
     async def scenario():
         async with serving(lambda _call: None) as (_, calls, port):
-            calls.room = bytearray(3_000_000)
-            client = await Client.to(port, HELLO + begin())
+            calls.body_buffer = bytearray(3_000_000)
+            client = await Client.to(port, CLIENT_HELLO + begin())
             lengths = []
-            await eventually(lambda: calls.begun)
-            calls.begun[0].filled = lambda count, ended: lengths.append((count, ended))
+            await eventually(lambda: calls.started)
+            calls.started[0].body_buffer_updated = lambda count, ended: lengths.append((count, ended))
             client.writer.write(body(bytes(3_000_000)))
             await eventually(lambda: lengths and lengths[-1][1])
             assert sum(count for count, _ in lengths) > 2_000_000
@@ -159,30 +159,30 @@ def test_a_large_body_is_read_to_where_it_will_lie(run):
     run(scenario)
 
 
-def test_who_is_encrypted_without_http_2_is_let_go(run):
+def test_a_tls_client_without_http2_is_disconnected(run):
     authority, context = secured()
 
     async def scenario():
         async with serving(tls=context) as (server, _, port):
-            wanted = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
-            client = await Client.to(port, b"", ssl=wanted, server_hostname="localhost")
+            client_context = ssl.create_default_context(cadata=authority.cert_pem.bytes().decode())
+            client = await Client.to(port, b"", ssl=client_context, server_hostname="localhost")
             with contextlib.suppress(ConnectionError):
                 assert await client.reader.read() == b""
-            await eventually(lambda: not server._open)
+            await eventually(lambda: not server._connections)
             await client.close()
 
     run(scenario)
 
 
-def test_answers_of_one_turn_are_written_together(run):
+def test_responses_of_one_iteration_are_written_together(run):
     async def scenario():
         waiting = []
         async with serving(waiting.append) as (server, _, port):
-            client = await Client.to(port, HELLO + b"".join([begin(at, ended=True) for at in range(1, 65, 2)]))
+            client = await Client.to(port, CLIENT_HELLO + b"".join([begin(at, ended=True) for at in range(1, 65, 2)]))
             await eventually(lambda: len(waiting) == 32)
-            (connection,) = server._open
+            (connection,) = server._connections
             writes, write = [], connection._transport.write
-            connection._transport = Recording(connection._transport, writes)
+            connection._transport = RecordingTransport(connection._transport, writes)
             for each in waiting:
                 each.stream.send(HEAD, (b"message",), OK)
             for _ in range(32):
@@ -194,8 +194,8 @@ def test_answers_of_one_turn_are_written_together(run):
     run(scenario)
 
 
-class Recording:
-    """A transport that notes what is written."""
+class RecordingTransport:
+    """A transport that records writes."""
 
     def __init__(self, transport, writes):
         self._transport = transport
@@ -209,15 +209,15 @@ class Recording:
         self._transport.write(data)
 
 
-def test_stop_says_which_calls_were_served_and_waits_for_them(run):
+def test_stop_sends_goaway_and_waits_for_calls(run):
     async def scenario():
         waiting = []
         async with serving(waiting.append) as (server, _, port):
-            client = await Client.to(port, HELLO + begin(1, ended=True) + begin(5, ended=True))
+            client = await Client.to(port, CLIENT_HELLO + begin(1, ended=True) + begin(5, ended=True))
             await eventually(lambda: len(waiting) == 2)
-            stopping = asyncio.create_task(server.stop(PATIENCE_S))
-            *_, farewell = await client.until(GOAWAY)
-            assert farewell == (5).to_bytes(4, "big") + bytes(4)
+            stopping = asyncio.create_task(server.stop(WAIT_S))
+            *_, goaway = await client.until(GOAWAY)
+            assert goaway == (5).to_bytes(4, "big") + bytes(4)
             client.writer.write(begin(7, ended=True))
             assert await client.until(RST_STREAM) == (RST_STREAM, 0, 7, (7).to_bytes(4, "big"))
             with pytest.raises(ConnectionRefusedError):
@@ -233,67 +233,69 @@ def test_stop_says_which_calls_were_served_and_waits_for_them(run):
     run(scenario)
 
 
-def test_stop_ends_calls_that_take_longer_than_its_grace(run):
+def test_stop_resets_calls_after_the_grace_period(run):
     async def scenario():
         async with serving(lambda _call: None) as (server, calls, port):
-            client = await Client.to(port, HELLO + begin(1, ended=True))
-            await eventually(lambda: calls.begun)
+            client = await Client.to(port, CLIENT_HELLO + begin(1, ended=True))
+            await eventually(lambda: calls.started)
             await server.stop(0.01)
-            assert calls.begun[0].gone
+            assert calls.started[0].was_reset
             await client.close()
 
     run(scenario)
 
 
-def test_a_call_hears_of_its_client_s_leaving(run):
+def test_a_disconnect_resets_the_calls(run):
     async def scenario():
         async with serving(lambda _call: None) as (server, calls, port):
             client = await Client.to(
-                port, HELLO + begin(1) + begin(3) + frame(RST_STREAM, 0, 1, CANCEL.to_bytes(4, "big"))
+                port, CLIENT_HELLO + begin(1) + begin(3) + frame(RST_STREAM, 0, 1, CANCEL.to_bytes(4, "big"))
             )
-            await eventually(lambda: len(calls.begun) == 2 and calls.begun[0].gone)
-            assert not calls.begun[1].gone
+            await eventually(lambda: len(calls.started) == 2 and calls.started[0].was_reset)
+            assert not calls.started[1].was_reset
             await client.close()
-            await eventually(lambda: calls.begun[1].gone and not server._open)
+            await eventually(lambda: calls.started[1].was_reset and not server._connections)
 
     run(scenario)
 
 
-def test_a_client_that_reads_nothing_costs_little_and_loses_nothing(run):
+def test_a_slow_client_uses_little_memory_and_loses_nothing(run):
     large = bytes(20_000_000)
 
     async def scenario():
         async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, calls, port):
-            client = await Client.to(port, HELLO + WIDE + b"".join([begin(at, ended=True) for at in range(1, 21, 2)]))
-            await eventually(lambda: len(calls.begun) == 10)
-            (connection,) = server._open
+            client = await Client.to(
+                port, CLIENT_HELLO + WIDE + b"".join([begin(at, ended=True) for at in range(1, 21, 2)])
+            )
+            await eventually(lambda: len(calls.started) == 10)
+            (connection,) = server._connections
             await eventually(lambda: not connection._connection.sender.open)
             assert connection._transport.get_write_buffer_size() < 4_000_000
-            client.writer.write(begin(21, ended=True))  # is not read before the client reads
+            client.writer.write(begin(21, ended=True))  # not read until the client reads
             received = 0
             while received < 11 * len(large):
                 kind, _, _, payload = await client.frame()
                 received += len(payload) if kind == DATA else 0
-            assert len(calls.begun) == 11
+            assert len(calls.started) == 11
             await client.close()
 
     run(scenario)
 
 
 @pytest.mark.parametrize("windows", [WIDE, b""], ids=["wide", "narrow"])
-def test_answers_are_delivered_when_clients_have_read_them(run, windows):
+def test_delivered_waits_until_clients_have_read(run, windows):
     large = bytes(20_000_000)
 
     async def scenario():
         async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, calls, port):
-            client = Client(*await asyncio.open_connection(sock=connected_with_little_room(port)))
-            client.writer.write(HELLO + windows + begin(ended=True))
-            await eventually(lambda: len(calls.begun) == 1)
+            client = Client(*await asyncio.open_connection(sock=connect_with_small_buffer(port)))
+            client.writer.write(CLIENT_HELLO + windows + begin(ended=True))
+            await eventually(lambda: len(calls.started) == 1)
             delivering = asyncio.create_task(server.delivered())
             client.writer.write(b"" if windows else WIDE)
             received = 0
             while received < len(large):
-                # the last of it may lie in the client's own room, where the server no longer sees it
+                # the last bytes may be in the socket buffer of the client
                 assert not delivering.done() or len(large) - received < 2**20
                 kind, _, _, payload = await client.frame()
                 received += len(payload) if kind == DATA else 0
@@ -303,59 +305,59 @@ def test_answers_are_delivered_when_clients_have_read_them(run, windows):
     run(scenario)
 
 
-def connected_with_little_room(port):
-    """Return a client's socket that takes no more than some 100 KB ahead of its reader."""
+def connect_with_small_buffer(port):
+    """Return a client socket with a receive buffer of about 100 KB."""
     plain = socket.socket()
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
     plain.connect(("127.0.0.1", port))
     return plain
 
 
-def test_a_fault_is_told_before_the_connection_closes(run):
+def test_goaway_is_sent_before_the_connection_closes(run):
     async def scenario():
         async with serving() as (server, _, port):
-            client = await Client.to(port, HELLO + frame(PING, 0, 1, bytes(8)) + bytes(100_000))
-            *_, farewell = await client.until(GOAWAY)
-            assert farewell.endswith(b"a ping of a stream")
+            client = await Client.to(port, CLIENT_HELLO + frame(PING, 0, 1, bytes(8)) + bytes(100_000))
+            *_, goaway = await client.until(GOAWAY)
+            assert goaway.endswith(b"PING on a stream")
             assert await client.reader.read() == b""
             await client.close()
-            await eventually(lambda: not server._open)
+            await eventually(lambda: not server._connections)
 
     run(scenario)
 
 
-def test_a_client_that_never_closes_after_a_fault_is_closed(run):
+def test_a_client_that_does_not_close_after_an_error_is_disconnected(run):
     async def scenario():
         async with serving() as (server, _, port):
             with socket.create_connection(("127.0.0.1", port)) as stream:
                 stream.sendall(b"GET / HTTP/1.1\r\n\r\n")
-                await eventually(lambda: server._open)
-                await eventually(lambda: not server._open)
+                await eventually(lambda: server._connections)
+                await eventually(lambda: not server._connections)
 
     run(scenario)
 
 
-def test_garbage_is_no_error_of_the_server(run):
+def test_invalid_input_does_not_affect_other_clients(run):
     async def scenario():
         async with serving() as (server, _, port):
             for sent in (
                 b"",
                 b"\0" * 100,
-                HELLO[:30],
-                HELLO + b"\xff" * 1000,
-                HELLO + begin()[:-3],
-                HELLO + begin() + body(b"x" * 99)[:50],
+                CLIENT_HELLO[:30],
+                CLIENT_HELLO + b"\xff" * 1000,
+                CLIENT_HELLO + begin()[:-3],
+                CLIENT_HELLO + begin() + body(b"x" * 99)[:50],
             ):
                 client = await Client.to(port, sent)
                 await client.close()
-            await eventually(lambda: not server._open)
+            await eventually(lambda: not server._connections)
             async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
                 assert await call(channel, b"still there") == b"still there"
 
     run(scenario)
 
 
-def test_one_connection_too_many_is_closed(run):
+def test_a_connection_above_the_limit_is_closed(run):
     async def scenario():
         async with serving(max_connections=1) as (server, _, port):
             first = await Client.to(port)
@@ -367,7 +369,7 @@ def test_one_connection_too_many_is_closed(run):
             assert (await first.until(DATA))[3] == b"hello"
             await first.close()
             await second.close()
-            await eventually(lambda: not server._open)
+            await eventually(lambda: not server._connections)
             third = await Client.to(port)
             await third.until(SETTINGS)
             await third.close()
@@ -375,16 +377,16 @@ def test_one_connection_too_many_is_closed(run):
     run(scenario)
 
 
-def test_an_old_connection_gives_all_that_was_answered_to_a_client_that_reads_slowly(run):
+def test_an_old_connection_delivers_its_responses_to_a_slow_client(run):
     large = bytes(30_000_000)
 
     async def scenario():
         async with serving(lambda each: each.stream.send(HEAD, (large,), OK)) as (server, _, port):
-            client = await Client.to(port, HELLO + WIDE + begin(1, ended=True))
-            await eventually(lambda: [each for each in server._open if each._transport.get_write_buffer_size()])
-            (connection,) = server._open
-            connection.retire("max_age")
-            await client.until(GOAWAY)  # somewhere between the data
+            client = await Client.to(port, CLIENT_HELLO + WIDE + begin(1, ended=True))
+            await eventually(lambda: [each for each in server._connections if each._transport.get_write_buffer_size()])
+            (connection,) = server._connections
+            connection.start_draining("max_age")
+            await client.until(GOAWAY)  # among the data
             client.writer.write(frame(PING, 1, 0, (1).to_bytes(8, "big")))
             end = b""
             while part := await client.reader.read(100_000):

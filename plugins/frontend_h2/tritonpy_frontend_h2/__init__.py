@@ -1,4 +1,4 @@
-"""gRPC for tritonpy on an HTTP/2 server of its own, on the server's event loop. Discovery imports this module only."""
+"""The gRPC frontend on the built-in HTTP/2 server. Discovery imports only this module."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_frontends() -> Mapping[str, str]:
-    """Name the frontend."""
+    """Register the frontend `grpc`."""
     return {"grpc": "tritonpy_frontend_h2.frontend:H2GrpcFrontend"}

@@ -1,4 +1,4 @@
-"""The gRPC frontend on HTTP/2 of this package: its server, its life."""
+"""The gRPC frontend on the HTTP/2 server of this package."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import socket
 from collections.abc import Callable
 from functools import partial
 
-from tritonpy import Claimed, Engine, Frontend, FrontendContext, UnixSocket, unix_path
+from tritonpy import ClaimedAddress, Engine, Frontend, FrontendContext, UnixSocket, unix_path
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.options import GrpcOptions
-from tritonpy_frontend_grpc.wire.serving import GRACE_S, Serving
+from tritonpy_frontend_grpc.wire.call_server import GRACE_S, CallServer
 from tritonpy_frontend_h2.grpc_calls import GrpcCalls
-from tritonpy_frontend_h2.listening import BACKLOG, Listening, listen_on_claim, listen_on_port, tls_context
+from tritonpy_frontend_h2.listeners import BACKLOG, Listening, listen_on_claim, listen_on_port, tls_context
 from tritonpy_frontend_h2.server import Http2Server
 
 
 class H2GrpcFrontend(Frontend):
-    """The inference protocol over gRPC, grpc.health.v1 and reflection: what answers is that of the other gRPC frontends.
+    """Serves inference, grpc.health.v1 and reflection with the code of `tritonpy_frontend_grpc`.
 
-    Messages that are not compressed may have any size that protobuf can carry (2 GiB).
+    Uncompressed messages may have any size up to protobuf's limit of 2 GiB.
     """
 
     Options = GrpcOptions
@@ -32,35 +32,35 @@ class H2GrpcFrontend(Frontend):
         self._host = options.host or context.host
         self._address = ""
         self._socket: UnixSocket | None = None
-        self._serving: Serving
+        self._call_server: CallServer
         self._server: Http2Server
         self._calls: GrpcCalls
 
     async def start(self, engine: Engine) -> None:
-        """Listen. Raises StartupError where the address cannot be had or a TLS file is wrong."""
+        """Listen. Raises StartupError if the address is unavailable or a TLS file is invalid."""
         context = tls_context(self.options.tls, self.context.log)
-        self._serving = Serving(engine, self.options, self.context)
-        self._calls = GrpcCalls(self._serving)
+        self._call_server = CallServer(engine, self.options, self.context)
+        self._calls = GrpcCalls(self._call_server)
         self._server = Http2Server(self._calls, self.options, context, self.context.log, self.context.memory)
         sockets, self._address = self._listen()
         self._server.serve(sockets)
 
     def accept(self, accepted: socket.socket) -> None:
-        """Serve a connection of a shared port."""
+        """Serve a connection accepted on a shared port."""
         self._server.accept(accepted)
 
     def is_encrypted(self) -> bool:
-        """Return whether the options name a certificate."""
+        """Return whether TLS is configured."""
         return self.options.tls.on
 
     def serve_http(self, connection: Callable[[], asyncio.Protocol]) -> None:
-        """Serve streams that are not gRPC with HTTP/1.1 connections in memory, one each."""
+        """Serve each stream that is not gRPC with an in-memory HTTP/1.1 connection."""
         from tritonpy_frontend_h2.http1_stream import begin_http1
 
         self._calls.begin_http = partial(begin_http1, connection)
 
-    def claim(self) -> Claimed:
-        """Take the address for several processes. Raises StartupError."""
+    def claim(self) -> ClaimedAddress:
+        """Claim the address for several processes. Raises StartupError."""
         if path := unix_path(self._host):
             return UnixSocket(path, int(self.options.socket_mode, 8)).claim(BACKLOG)
         return claim_address(self._host, self.options.port, reuse=self.options.reuse_port)
@@ -77,18 +77,18 @@ class H2GrpcFrontend(Frontend):
         return listen_on_port(self._host, options.port, reuse=options.reuse_port)
 
     async def drain(self) -> None:
-        """Refuse inference, say NOT_SERVING, and return when the accepted requests are answered and clients have their answers."""
-        await self._serving.drain()
+        """Refuse inference, report NOT_SERVING, and wait until all responses are delivered."""
+        await self._call_server.drain()
         await self._server.delivered()
 
     async def stop(self) -> None:
-        """End the calls that clients hold open, then the connections."""
+        """End open calls, then close the connections."""
         if self._address:
-            await self._serving.close()
+            await self._call_server.close()
             await self._server.stop(GRACE_S)
         if self._socket is not None:
             self._socket.remove()
 
     def address(self) -> str:
-        """Where clients reach it."""
+        """Return the address for clients."""
         return self._address

@@ -1,4 +1,4 @@
-"""gRPC on the streams of HTTP/2: begins a call for each."""
+"""gRPC calls on HTTP/2 streams."""
 
 from __future__ import annotations
 
@@ -7,88 +7,93 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tritonpy import ResourceExhausted
-from tritonpy_frontend_grpc.wire.head import Head, is_grpc_type
-from tritonpy_frontend_grpc.wire.replies import failed
-from tritonpy_frontend_grpc.wire.serving import INFER
-from tritonpy_frontend_h2.blocks import NO_GRPC, refusal_block
-from tritonpy_frontend_h2.exchange import H2Exchange
-from tritonpy_frontend_h2.http2.calls import UNCOUNTED, Calls, Receiver
+from tritonpy_frontend_grpc.wire.call_server import INFER
+from tritonpy_frontend_grpc.wire.head import CallHead, is_grpc_type
+from tritonpy_frontend_grpc.wire.response_headers import status_and_trailers
+from tritonpy_frontend_h2.header_blocks import NOT_GRPC_BLOCK, refusal_block
+from tritonpy_frontend_h2.http2.calls import UNCOUNTED, Http2Calls, Receiver
 from tritonpy_frontend_h2.infer_call import H2InferCall
+from tritonpy_frontend_h2.task_call import H2TaskCall
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_grpc.wire.serving import Serving
-    from tritonpy_frontend_h2.http2.calls import Headers, Stream
+    from tritonpy_frontend_grpc.wire.call_server import CallServer
+    from tritonpy_frontend_h2.http2.calls import Headers, Http2CallStream
 
-MOST_HEADS = 4096
-MOST_FIELDS = 32
-"""Of a head that is kept: its fields take some twenty times what they took on the wire, and those of a usual client are a dozen."""
+MAX_HEADS = 4096
+MAX_FIELDS = 32
+"""Fields of a cached head.
+
+Usual clients send a dozen; decoded, a field takes about twenty times its size.
+"""
 
 
-class GrpcCalls(Calls):
-    """Gives the calls of all connections to `serving`; what follows from a header list is kept for those that come again."""
+class GrpcCalls(Http2Calls):
+    """Starts the calls of all connections on `call_server`, with a cache of decoded heads."""
 
-    def __init__(self, serving: Serving) -> None:
-        self._serving = serving
+    def __init__(self, call_server: CallServer) -> None:
+        self._call_server = call_server
         self._loop = asyncio.get_running_loop()
-        self.begin_http: Callable[[Stream, Headers, bool], Receiver] | None = None  # serves requests that are not gRPC
+        self.begin_http: Callable[[Http2CallStream, Headers, bool], Receiver] | None = (
+            None  # starts requests that are not gRPC
+        )
         self._heads: dict[
-            int, tuple[Headers, Head | None]
-        ] = {}  # with the list, whose identity would be another's otherwise
+            int, tuple[Headers, CallHead | None]
+        ] = {}  # keeps the list alive, so that its id is not reused
 
-    def begin(self, stream: Stream, headers: Headers, ended: bool) -> Receiver:
-        known = self._heads.get(id(headers)) or self._learn(headers)
+    def begin(self, stream: Http2CallStream, headers: Headers, ended: bool) -> Receiver:
+        known = self._heads.get(id(headers)) or self._remember(headers)
         head = known[1]
         if head is None:
             if self.begin_http is not None:
                 return self.begin_http(stream, headers, ended)
-            stream.send(None, (), NO_GRPC)
-            return NOBODY
-        receiver = self._infer(head, stream) if head.path == INFER else self._exchange(head, stream)
+            stream.send(None, (), NOT_GRPC_BLOCK)
+            return IGNORED_BODY
+        receiver = self._infer(head, stream) if head.path == INFER else self._task_call(head, stream)
         if ended:
             receiver.data(b"", True)
         return receiver
 
-    def overload(self, stream: Stream) -> None:
-        error = self._serving.service.memory.refusal(UNCOUNTED)
-        stream.send(None, (), refusal_block(failed(error)[1]))
+    def overload(self, stream: Http2CallStream) -> None:
+        error = self._call_server.service.memory.refusal(UNCOUNTED)
+        stream.send(None, (), refusal_block(status_and_trailers(error)[1]))
 
-    def refuse(self, stream: Stream, size: int, limit: int) -> None:
+    def refuse(self, stream: Http2CallStream, size: int, limit: int) -> None:
         error = ResourceExhausted(f"received metadata size exceeds hard limit ({size} vs. {limit})")
-        stream.send(None, (), refusal_block(failed(error)[1]))
+        stream.send(None, (), refusal_block(status_and_trailers(error)[1]))
 
-    def _learn(self, headers: Headers) -> tuple[Headers, Head | None]:
+    def _remember(self, headers: Headers) -> tuple[Headers, CallHead | None]:
         known = headers, _head_of(headers)
-        if len(headers) <= MOST_FIELDS:
-            if len(self._heads) >= MOST_HEADS:
+        if len(headers) <= MAX_FIELDS:
+            if len(self._heads) >= MAX_HEADS:
                 self._heads.clear()
             self._heads[id(headers)] = known
         return known
 
-    def _infer(self, head: Head, stream: Stream) -> Receiver:
-        serving = self._serving
-        if serving.tells:
-            from tritonpy_frontend_h2.told import ToldH2InferCall
+    def _infer(self, head: CallHead, stream: Http2CallStream) -> Receiver:
+        call_server = self._call_server
+        if call_server.is_logging_calls:
+            from tritonpy_frontend_h2.logged_calls import LoggedH2InferCall
 
-            call: H2InferCall = ToldH2InferCall(serving.log, serving.service, head, stream)
+            call: H2InferCall = LoggedH2InferCall(call_server.log, call_server.service, head, stream)
         else:
-            call = H2InferCall(serving.service, head, stream)
-        serving.infer(call)
+            call = H2InferCall(call_server.service, head, stream)
+        call_server.infer(call)
         return call
 
-    def _exchange(self, head: Head, stream: Stream) -> Receiver:
-        serving = self._serving
-        if serving.tells and serving.knows(head.path):
-            from tritonpy_frontend_h2.told import ToldH2Exchange
+    def _task_call(self, head: CallHead, stream: Http2CallStream) -> Receiver:
+        call_server = self._call_server
+        if call_server.is_logging_calls and call_server.has_method(head.path):
+            from tritonpy_frontend_h2.logged_calls import LoggedH2TaskCall
 
-            exchange: H2Exchange = ToldH2Exchange(serving.log, head, stream)
+            call: H2TaskCall = LoggedH2TaskCall(call_server.log, head, stream)
         else:
-            exchange = H2Exchange(head, stream)
-        exchange.task = self._loop.create_task(serving.answer(exchange))
-        return exchange
+            call = H2TaskCall(head, stream)
+        call.task = self._loop.create_task(call_server.serve(call))
+        return call
 
 
-class _Nobody(Receiver):
-    """Takes what follows a head that was no call's."""
+class _IgnoredBody(Receiver):
+    """Ignores the body of a request that is not a gRPC call."""
 
     def data(self, data: bytes | memoryview, ended: bool) -> None:
         """Do nothing."""
@@ -97,12 +102,12 @@ class _Nobody(Receiver):
         """Do nothing."""
 
 
-NOBODY = _Nobody()
+IGNORED_BODY = _IgnoredBody()
 
 
-def _head_of(headers: Headers) -> Head | None:
-    """Return the head of a call, None where it is none of gRPC's."""
+def _head_of(headers: Headers) -> CallHead | None:
+    """Return the head of a gRPC call, None for another request."""
     pseudo = {name: value for name, value in headers if name.startswith(b":")}
     pairs = tuple(pair for pair in headers if not pair[0].startswith(b":"))
-    head = Head(pseudo.get(b":method", b"").decode("latin-1"), pseudo.get(b":path", b"").decode("latin-1"), pairs)
+    head = CallHead(pseudo.get(b":method", b"").decode("latin-1"), pseudo.get(b":path", b"").decode("latin-1"), pairs)
     return head if is_grpc_type(head.headers.get(b"content-type", b"")) else None

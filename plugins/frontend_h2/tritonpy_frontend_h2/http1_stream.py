@@ -1,4 +1,7 @@
-"""HTTP requests over HTTP/2: each stream that is not gRPC is served by an HTTP/1.1 connection in memory."""
+"""HTTP requests over HTTP/2.
+
+An in-memory HTTP/1.1 connection serves each stream that is not gRPC.
+"""
 
 from __future__ import annotations
 
@@ -15,39 +18,42 @@ from tritonpy_frontend_h2.http2.codes import CANCEL, ENHANCE_YOUR_CALM, INTERNAL
 from tritonpy_frontend_h2.http2.encode import encode
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_h2.http2.calls import Headers, Reservation, Stream
+    from tritonpy_frontend_h2.http2.calls import ClientReservation, Headers, Http2CallStream
 
 _METHOD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TARGET = re.compile(rb"[\x21-\x7e\x80-\xff]+")
 _AUTHORITY = re.compile(rb"[\x21-\x7e]*")
 _BAD_REQUEST = encode([(b":status", b"400")])
-# HTTP/2 has framing of its own; the server sends no "100 Continue" to a client that need not wait for it.
+# HTTP/2 has its own framing, and clients do not need "100 Continue".
 _NOT_FORWARDED = frozenset({b"host", b"cookie", b"expect", b"te"})
 _CONNECTION_SPECIFIC = frozenset({b"connection", b"keep-alive", b"transfer-encoding", b"upgrade", b"proxy-connection"})
 _WITHOUT_BODY = frozenset({204, 304})
 
 
 class IgnoredStream(Receiver):
-    """Receives the body of a request that was already refused."""
+    """Ignores the body of a request that was already refused."""
 
     def data(self, data: bytes | memoryview, ended: bool) -> None:
-        """Drop it."""
+        """Drop the data."""
 
     def reset(self) -> None:
         """Do nothing."""
 
 
 class Http1Stream(Receiver):
-    """Passes one request to an HTTP/1.1 protocol object, whose response leaves through a `StreamTransport`."""
+    """Passes one request to an HTTP/1.1 protocol object.
 
-    def __init__(self, stream: Stream, headers: Headers, connection: asyncio.Protocol) -> None:
+    The protocol object responds through a `StreamTransport`.
+    """
+
+    def __init__(self, stream: Http2CallStream, headers: Headers, connection: asyncio.Protocol) -> None:
         self._stream = stream
         self._paused = False
         self._held: deque[tuple[bytes, int]] = (
             deque()
         )  # input that the connection is not ready for, and its flow-control bytes
         self._held_bytes = 0
-        self._memory: Reservation | None = None
+        self._memory: ClientReservation | None = None
         self._is_chunked = not any(name == b"content-length" for name, _ in headers)
         self._connection: asyncio.Protocol | None = connection
         self._transport: StreamTransport | None = StreamTransport(self, stream, _value(headers, b":method") == b"HEAD")
@@ -75,11 +81,11 @@ class Http1Stream(Receiver):
             self._transport.sent()
 
     def pause_reading(self) -> None:
-        """Keep what comes, and let the client send less."""
+        """Hold received data and shrink the window of the client."""
         self._paused = True
 
     def resume_reading(self) -> None:
-        """Pass on what was kept."""
+        """Pass on the held data."""
         self._paused = False
         while self._held and not self._paused and self._connection is not None:
             part, count = self._held.popleft()
@@ -90,7 +96,10 @@ class Http1Stream(Receiver):
             self._memory.shrink(self._held_bytes)
 
     def close(self, error: Exception | None = None) -> None:
-        """End the HTTP/1.1 connection. Stream, transport and parser refer to each other: separate them, or they wait for the collector."""
+        """Close the HTTP/1.1 connection.
+
+        This breaks the reference cycle of stream, transport and parser.
+        """
         connection, self._connection = self._connection, None
         transport, self._transport = self._transport, None
         self._held.clear()
@@ -101,12 +110,12 @@ class Http1Stream(Receiver):
             connection.connection_lost(error)
 
     def pause_writing(self) -> None:
-        """Ask the connection to write no more."""
+        """Pause the connection's writing."""
         if self._connection is not None:
             self._connection.pause_writing()
 
     def resume_writing(self) -> None:
-        """Let the connection write again."""
+        """Resume the connection's writing."""
         if self._connection is not None:
             self._connection.resume_writing()
 
@@ -137,9 +146,12 @@ class Http1Stream(Receiver):
 
 
 class StreamTransport(asyncio.Transport):
-    """What an HTTP/1.1 connection writes to: its response becomes headers and data of an HTTP/2 stream."""
+    """The transport of an in-memory HTTP/1.1 connection.
 
-    def __init__(self, receiver: Http1Stream, stream: Stream, is_head: bool) -> None:
+    It converts the response to HTTP/2 frames.
+    """
+
+    def __init__(self, receiver: Http1Stream, stream: Http2CallStream, is_head: bool) -> None:
         super().__init__()
         self._is_closing = False
         self._receiver: Http1Stream | None = receiver
@@ -151,7 +163,7 @@ class StreamTransport(asyncio.Transport):
         self._is_complete = False
         self._unsent = 0
 
-    # The side of the HTTP/1.1 connection
+    # Interface for the HTTP/1.1 connection
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         if not (self._is_closing or self._is_complete):
@@ -184,7 +196,7 @@ class StreamTransport(asyncio.Transport):
         return self._unsent
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """Do nothing: the windows of HTTP/2 are the limits."""
+        """Do nothing: HTTP/2 windows are the limits."""
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         if name == "is_multiplexed":
@@ -194,7 +206,7 @@ class StreamTransport(asyncio.Transport):
         return self._stream.extra_info(name, default)
 
     def sent(self) -> None:
-        """Let the connection go on writing: everything is on its way."""
+        """Resume writing: all data was sent."""
         self._unsent = 0
         if self._receiver is not None:
             self._receiver.resume_writing()
@@ -204,7 +216,7 @@ class StreamTransport(asyncio.Transport):
         self._is_closing = True
         self._receiver = self._parser = None
 
-    # What the parser calls
+    # Callbacks of the parser
 
     def on_header(self, name: bytes, value: bytes) -> None:
         name = name.lower()
@@ -235,7 +247,7 @@ class StreamTransport(asyncio.Transport):
             self._complete()
 
     def _complete(self) -> None:
-        """End the response, and the connection after the callback that is running."""
+        """End the response, and close the connection after the current callback."""
         self._is_complete = True
         if self._block is not None:
             self._stream.send(None, (), self._block)
@@ -256,8 +268,13 @@ class StreamTransport(asyncio.Transport):
             asyncio.get_running_loop().call_soon(self._receiver.close)
 
 
-def begin_http1(connection: Callable[[], asyncio.Protocol], stream: Stream, headers: Headers, ended: bool) -> Receiver:
-    """Serve a request whose header list is valid HTTP/2 with a new HTTP/1.1 connection; answer 400 if HTTP/1.1 cannot express it."""
+def begin_http1(
+    connection: Callable[[], asyncio.Protocol], stream: Http2CallStream, headers: Headers, ended: bool
+) -> Receiver:
+    """Serve a valid HTTP/2 request with a new HTTP/1.1 connection.
+
+    Respond with 400 if it cannot be expressed.
+    """
     if not _is_expressible(headers):
         stream.send(None, (), _BAD_REQUEST)
         return IgnoredStream()
@@ -267,7 +284,10 @@ def begin_http1(connection: Callable[[], asyncio.Protocol], stream: Stream, head
 
 
 def _is_expressible(headers: Headers) -> bool:
-    """Return whether the pseudo-headers fit into an HTTP/1.1 request line: a space in them would begin another element."""
+    """Return whether the pseudo-headers are valid in an HTTP/1.1 request line.
+
+    They must not contain spaces.
+    """
     return (
         _METHOD.fullmatch(_value(headers, b":method")) is not None
         and _TARGET.fullmatch(_value(headers, b":path")) is not None
@@ -276,7 +296,7 @@ def _is_expressible(headers: Headers) -> bool:
 
 
 def _request_head(headers: Headers, *, is_chunked: bool) -> bytes:
-    """Return the head of the same request in HTTP/1.1."""
+    """Return the HTTP/1.1 head of the request."""
     authority = _value(headers, b":authority") or _value(headers, b"host")
     lines = [
         b"%b %b HTTP/1.1" % (_value(headers, b":method"), _value(headers, b":path")),

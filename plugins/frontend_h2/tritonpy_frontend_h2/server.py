@@ -1,4 +1,4 @@
-"""Accepts connections and ends them."""
+"""The HTTP/2 server: accepts and closes connections."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import ssl
 from collections.abc import Sequence
 
 from tritonpy import Acceptor, RequestMemory, delivered
-from tritonpy_frontend_grpc.connections import ConnectionOptions
-from tritonpy_frontend_h2.http2.calls import Calls
-from tritonpy_frontend_h2.http2.limits import Limits
+from tritonpy_frontend_grpc.connection_options import ConnectionOptions
+from tritonpy_frontend_h2.http2.calls import Http2Calls
+from tritonpy_frontend_h2.http2.limits import Http2Limits
 from tritonpy_frontend_h2.http2.ping_strikes import PingRules
 from tritonpy_frontend_h2.protocol import Http2Protocol
-from tritonpy_frontend_h2.watch import Times
+from tritonpy_frontend_h2.timeouts import TimeoutSettings
 
 _LOG = logging.getLogger(__name__)
 _READ_SIZE = 256 * 1024
 
 
 class Http2Server:
-    """Serves `calls` on the running event loop; `tls` encrypts."""
+    """Serves `calls` on the running event loop, encrypted if `tls` is set."""
 
     def __init__(
         self,
-        calls: Calls,
+        calls: Http2Calls,
         options: ConnectionOptions,
         tls: ssl.SSLContext | None = None,
         log: logging.Logger = _LOG,
@@ -35,61 +35,66 @@ class Http2Server:
         self._log = log
         self.calls = calls
         self.memory = memory or RequestMemory()
-        self.limits = Limits()
+        self.limits = Http2Limits()
         self.ping_rules = _ping_rules(options)
-        self.times = _times(options)
-        self.buffer = memoryview(bytearray(_READ_SIZE))  # what all connections read to, one after the other
-        self._most = options.max_connections
+        self.timeout_settings = _timeout_settings(options)
+        self.buffer = memoryview(bytearray(_READ_SIZE))  # read buffer shared by all connections
+        self._max_connections = options.max_connections
         self._tls = tls
-        self._open: set[Http2Protocol] = set()
+        self._connections: set[Http2Protocol] = set()
         self._acceptor: Acceptor | None = None
-        self._emptied = asyncio.Event()
+        self._has_emptied_table = asyncio.Event()
 
     def serve(self, sockets: Sequence[socket.socket]) -> None:
-        """Accept connections from non-blocking sockets that listen."""
+        """Accept connections from non-blocking listening sockets."""
         loop = asyncio.get_running_loop()
         self._acceptor = Acceptor(
-            "gRPC", lambda: Http2Protocol(self, loop), self._open, self._log, self._tls, self.times.handshake
+            "gRPC",
+            lambda: Http2Protocol(self, loop),
+            self._connections,
+            self._log,
+            self._tls,
+            self.timeout_settings.handshake,
         )
         self._acceptor.listen(sockets)
 
     def accept(self, accepted: socket.socket) -> None:
-        """Serve a connection that another listener accepted."""
+        """Serve a connection accepted by another listener."""
         assert self._acceptor is not None  # noqa: S101
         self._acceptor.adopt(accepted)
 
     async def delivered(self) -> None:
-        """Return when clients have their answers, or those that have not read nothing."""
-        await delivered(lambda: sum([connection.left() for connection in self._open]))
+        """Wait until clients have read their responses or make no progress."""
+        await delivered(lambda: sum([connection.unread_bytes() for connection in self._connections]))
 
     async def stop(self, grace_s: float) -> None:
-        """Accept nothing more, let the open calls end for so long, and close all connections."""
+        """Stop accepting, wait up to `grace_s` for open calls, and close all connections."""
         if self._acceptor is not None:
             self._acceptor.close()
             await self._acceptor.closed()
-        for connection in list(self._open):
+        for connection in list(self._connections):
             connection.finish("")
-        await self._emptied_within(grace_s)
-        for connection in list(self._open):
+        await self._wait_until_empty(grace_s)
+        for connection in list(self._connections):
             connection.abort()
-        await self._emptied_within(None)
+        await self._wait_until_empty(None)
 
     def admit(self, connection: Http2Protocol) -> bool:
-        """Count a connection; say whether there may be so many."""
-        self._open.add(connection)
-        return not 0 < self._most < len(self._open)
+        """Add a connection; return whether the limit allows it."""
+        self._connections.add(connection)
+        return not 0 < self._max_connections < len(self._connections)
 
-    def dismiss(self, connection: Http2Protocol) -> None:
-        """Take note that a connection is closed."""
-        self._open.discard(connection)
-        if not self._open:
-            self._emptied.set()
+    def remove(self, connection: Http2Protocol) -> None:
+        """Remove a closed connection."""
+        self._connections.discard(connection)
+        if not self._connections:
+            self._has_emptied_table.set()
 
-    async def _emptied_within(self, seconds: float | None) -> None:
-        if self._open:
-            self._emptied.clear()
+    async def _wait_until_empty(self, seconds: float | None) -> None:
+        if self._connections:
+            self._has_emptied_table.clear()
             try:
-                await asyncio.wait_for(self._emptied.wait(), seconds)
+                await asyncio.wait_for(self._has_emptied_table.wait(), seconds)
             except TimeoutError:
                 return
 
@@ -102,8 +107,8 @@ def _ping_rules(options: ConnectionOptions) -> PingRules:
     )
 
 
-def _times(options: ConnectionOptions) -> Times:
-    return Times(
+def _timeout_settings(options: ConnectionOptions) -> TimeoutSettings:
+    return TimeoutSettings(
         options.handshake_timeout_ms / 1000,
         options.keepalive_time_ms / 1000,
         options.keepalive_timeout_ms / 1000,

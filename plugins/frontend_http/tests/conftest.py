@@ -1,4 +1,4 @@
-"""An engine of few lines, and a server on a thread of its own that speaks HTTP for it."""
+"""A fake engine, and the real HTTP frontend on the event loop of a separate thread."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ from tritonpy_frontend_http.frontend import HttpFrontend
 from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
-# A loaded machine is slow, not wrong.
+# No deadlines: loaded machines are slow.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
 
 
 class FakeEngine(Engine):
-    """Echoes the inputs of model "echo" as outputs of the same names, at once or when `release` is called."""
+    """Returns the inputs of model "echo" as outputs, immediately or when `release` is called."""
 
     def __init__(self) -> None:
-        self.toy = ToyEngine()  # keeps the settings
+        self.toy = ToyEngine()  # stores the settings
         self.requests: list[InferRequest] = []
         self.hold = False
         self.held: list[InferRequest] = []
@@ -187,8 +187,8 @@ class FakeEngine(Engine):
         self.calls.append(("unregister_regions", kind, name))
 
 
-class Reply:
-    """An HTTP response read to its end."""
+class ClientResponse:
+    """A complete HTTP response."""
 
     def __init__(self, response: http.client.HTTPResponse) -> None:
         self.status = response.status
@@ -210,7 +210,7 @@ class LiveServer:
     def __init__(
         self,
         engine: FakeEngine,
-        gatekeeper: Any = None,
+        authorizer: Any = None,
         tracer: Any = None,
         loop_factory: Any = None,
         memory: Any = None,
@@ -223,7 +223,7 @@ class LiveServer:
         context = FrontendContext(
             "127.0.0.1",
             logging.getLogger("tritonpy.test.http"),
-            gatekeeper,
+            authorizer,
             tracer or Tracer(),
             memory=memory or RequestMemory(),
         )
@@ -240,7 +240,10 @@ class LiveServer:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout)
 
     def begin_draining(self) -> threading.Event:
-        """Let the frontend drain, and return what is set when it has; new requests are refused when this returns."""
+        """Start to drain the frontend and return an event that is set when it is drained.
+
+        New requests are refused when this returns.
+        """
         drained = threading.Event()
 
         async def drain() -> None:
@@ -258,16 +261,18 @@ class LiveServer:
     def connect(self) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
 
-    def call(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Reply:
+    def call(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> ClientResponse:
         connection = self.connect()
         try:
             data = body if isinstance(body, (bytes, type(None))) else json.dumps(body).encode()
             connection.request(method, path, data, dict(headers or {}))
-            return Reply(connection.getresponse())
+            return ClientResponse(connection.getresponse())
         finally:
             connection.close()
 
-    def infer(self, body: Any, headers: Mapping[str, str] | None = None, model: str = "echo") -> Reply:
+    def infer(self, body: Any, headers: Mapping[str, str] | None = None, model: str = "echo") -> ClientResponse:
         return self.call("POST", f"/v2/models/{model}/infer", body, headers)
 
     def close(self) -> None:
@@ -294,8 +299,8 @@ def server(engine: FakeEngine) -> Iterator[LiveServer]:
 def start_server(engine: FakeEngine) -> Iterator[Callable[..., LiveServer]]:
     started: list[LiveServer] = []
 
-    def start(gatekeeper: Any = None, **options: Any) -> LiveServer:
-        started.append(LiveServer(engine, gatekeeper, **options))
+    def start(authorizer: Any = None, **options: Any) -> LiveServer:
+        started.append(LiveServer(engine, authorizer, **options))
         return started[-1]
 
     yield start
@@ -310,12 +315,12 @@ def tensor() -> Callable[..., Tensor]:
 
 @pytest.fixture(scope="session")
 def authority() -> trustme.CA:
-    """Whom clients of the tests trust."""
+    """The certificate authority that test clients trust."""
     return trustme.CA()
 
 
 class PemFiles:
-    """Certificate, key and root on disk, as options of TLS; `renew` replaces the first two."""
+    """Certificate, key and root certificate files as TLS options; `renew` replaces the first two."""
 
     def __init__(self, folder: Path, authority: trustme.CA) -> None:
         self.folder = folder
@@ -333,7 +338,7 @@ class PemFiles:
         made.private_key_pem.write_to_path(self.folder / "key.pem")
 
     def context(self, client: trustme.LeafCert | None = None) -> ssl.SSLContext:
-        """Return what a client that trusts the root connects with."""
+        """Return the TLS context of a client that trusts the root certificate."""
         context = ssl.create_default_context(cafile=self.options["client_ca_file"])
         if client is not None:
             client.configure_cert(context)
@@ -342,5 +347,5 @@ class PemFiles:
 
 @pytest.fixture
 def pem(tmp_path: Path, authority: trustme.CA) -> PemFiles:
-    """Files for an encrypted server."""
+    """TLS files for a server."""
     return PemFiles(tmp_path, authority)

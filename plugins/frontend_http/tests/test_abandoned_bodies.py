@@ -1,4 +1,4 @@
-"""What a client sent and left in the middle of is freed with its connection, and not whenever the garbage collector runs."""
+"""Incomplete requests are freed with their connection, without garbage collection."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import tracemalloc
 import pytest
 import uvloop
 
-from tritonpy_frontend_http.infer_calls import Call
+from tritonpy_frontend_http.infer_calls import HttpInferCall
 from tritonpy_frontend_http.protocol import InferCycle, InferProtocol
 from tritonpy_frontend_http.tls_options import HttpTlsOptions
 
-from .wire import INFER, SECONDS, connect, eventually, read_one, request
+from .raw_http import INFER, SECONDS, connect, eventually, read_one, request
 
 SIZE, CLIENTS = 2**20, 8
 BINARY_BODY = json.dumps(
@@ -49,8 +49,8 @@ ABANDONED = {
 
 
 @contextlib.contextmanager
-def nothing_kept(server):
-    """Fail where what runs inside leaves objects or the bytes of several bodies to the collector."""
+def nothing_retained(server):
+    """Fail if the code inside leaves objects or several bodies to the garbage collector."""
     gc.collect()
     gc.disable()
     tracemalloc.start()
@@ -66,7 +66,7 @@ def nothing_kept(server):
 
 
 def alive():
-    kinds = (InferProtocol, InferCycle, Call)
+    kinds = (InferProtocol, InferCycle, HttpInferCall)
     return [type(each).__name__ for each in gc.get_objects() if isinstance(each, kinds)]
 
 
@@ -75,9 +75,9 @@ def kept():
 
 
 def leave(server, sent, wrap=lambda stream: stream, reset=False):
-    """Connect, send what is no whole request, and leave."""
+    """Connect, send an incomplete request, and disconnect."""
     stream = wrap(socket.create_connection(("127.0.0.1", server.port), SECONDS))
-    with contextlib.suppress(OSError):  # refused by now
+    with contextlib.suppress(OSError):  # already refused
         stream.sendall(sent)
     if reset:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
@@ -86,7 +86,7 @@ def leave(server, sent, wrap=lambda stream: stream, reset=False):
 
 @pytest.fixture
 def unlogged():
-    """pytest would keep the records of refusals."""
+    """Disable logging: pytest would retain the records of refusals."""
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
@@ -97,14 +97,14 @@ def unlogged():
 def test_an_abandoned_body_is_freed(start_server, unlogged, sent, loop_factory):
     server = start_server(loop_factory=loop_factory)
     leave(server, sent)
-    server.call("GET", "/v2")  # what serves it is imported by now
-    with nothing_kept(server):
+    server.call("GET", "/v2")  # imports everything that the request needs
+    with nothing_retained(server):
         for number in range(CLIENTS):
             leave(server, sent, reset=number % 3 == 0)
 
 
 @pytest.mark.parametrize("loop_factory", [None, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def test_an_abandoned_body_is_freed_behind_encryption(start_server, pem, unlogged, loop_factory):
+def test_an_abandoned_body_is_freed_with_tls(start_server, pem, unlogged, loop_factory):
     names = ("certificate_file", "key_file")
     server = start_server(loop_factory=loop_factory, tls=HttpTlsOptions(**{name: pem.options[name] for name in names}))
     context = pem.context()
@@ -113,18 +113,18 @@ def test_an_abandoned_body_is_freed_behind_encryption(start_server, pem, unlogge
         return context.wrap_socket(stream, server_hostname="localhost")
 
     leave(server, ABANDONED["a binary body"], wrap)
-    with nothing_kept(server):
+    with nothing_retained(server):
         for _ in range(CLIENTS):
             leave(server, ABANDONED["a binary body"], wrap)
 
 
-def test_a_client_that_leaves_while_its_model_computes_keeps_nothing(start_server, engine, unlogged):
+def test_a_disconnect_during_inference_retains_no_memory(start_server, engine, unlogged):
     server = start_server()
     engine.hold = True
-    with nothing_kept(server):
+    with nothing_retained(server):
         for _ in range(CLIENTS):
-            with connect(server) as talk:
-                talk.sendall(head(f"content-length: {len(PART)}\r\n" + BINARY) + PART)
+            with connect(server) as raw:
+                raw.sendall(head(f"content-length: {len(PART)}\r\n" + BINARY) + PART)
                 assert engine.arrived.wait(SECONDS)
                 engine.arrived.clear()
         eventually(lambda: not server.frontend._server.server_state.connections, server)
@@ -132,11 +132,11 @@ def test_a_client_that_leaves_while_its_model_computes_keeps_nothing(start_serve
         engine.requests.clear()
 
 
-def test_a_connection_that_ends_after_its_answers_keeps_nothing(start_server, engine, unlogged):
+def test_a_closed_connection_retains_no_memory(start_server, engine, unlogged):
     server = start_server()
-    with nothing_kept(server):
+    with nothing_retained(server):
         for _ in range(CLIENTS):
-            with connect(server) as talk:
-                talk.sendall(request() * 2)
-                assert [read_one(talk)[0] for _ in range(2)] == [200, 200]
+            with connect(server) as raw:
+                raw.sendall(request() * 2)
+                assert [read_one(raw)[0] for _ in range(2)] == [200, 200]
         engine.requests.clear()

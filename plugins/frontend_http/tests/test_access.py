@@ -13,7 +13,7 @@ from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.routes import management_app
 
 from .conftest import FakeEngine
-from .doorkeeper import Doorkeeper
+from .recording_authorizer import RecordingAuthorizer
 
 RESTRICTED = (Restriction((ApiCategory.INFERENCE, ApiCategory.METADATA), "Secret", "v"),)
 
@@ -49,12 +49,12 @@ def scope(path, raw_path=None, headers=()):
         ("/schema/openapi.json", Verb.READ, ""),
     ],
 )
-def test_a_path_asks_for_a_right_to_its_model(path, verb, model):
-    keeper = Doorkeeper()
-    entered = scope(path)
-    assert HttpAccess((), "", keeper).refusal(entered) is None
-    assert keeper.asked == [(verb, model)]
-    assert entered["state"]["visit"].principal is keeper.principal
+def test_a_path_requires_a_right_to_its_model(path, verb, model):
+    authorizer = RecordingAuthorizer()
+    request_scope = scope(path)
+    assert HttpAccess((), "", authorizer).check_request(request_scope) is None
+    assert authorizer.checks == [(verb, model)]
+    assert request_scope["state"]["context"].principal is authorizer.principal
 
 
 @pytest.mark.parametrize(
@@ -73,14 +73,14 @@ def test_a_path_asks_for_a_right_to_its_model(path, verb, model):
         ("/v2/models/m/config", "/v2%2Fmodels/m/config"),
     ],
 )
-def test_a_path_that_means_nothing_or_two_things_does_not_exist(path, raw):
-    keeper = Doorkeeper()
-    assert isinstance(HttpAccess((), "", keeper).refusal(scope(path, raw)), NotFound)
-    assert keeper.asked == []
+def test_unknown_and_ambiguous_paths_are_not_found(path, raw):
+    authorizer = RecordingAuthorizer()
+    assert isinstance(HttpAccess((), "", authorizer).check_request(scope(path, raw)), NotFound)
+    assert authorizer.checks == []
 
 
-def test_every_route_has_its_line():
-    """A route that the table lacks would be gone where calls must be admitted; one in the wrong line would be open to the wrong callers."""
+def test_the_table_covers_every_route():
+    """With authorization, a route missing in the table would not exist; a wrong entry would grant access."""
     app = management_app(FakeEngine(), logging.getLogger("test"), BodyReader(1))
     paths = {re.sub(r"\{\w+(:\w+)?\}", "name", re.sub(r"\{version:\w+\}", "7", route.path)) for route in app.routes}
     missing = {path for path in paths if not any(pattern.fullmatch(path) for pattern, _, _ in ROUTES)}
@@ -88,57 +88,62 @@ def test_every_route_has_its_line():
     assert len(paths) > 10
 
 
-def test_who_is_refused_is_told_why():
-    unknown = HttpAccess((), "", Doorkeeper(Unauthenticated("who")))
-    assert isinstance(unknown.refusal(scope("/v2")), Unauthenticated)
-    assert isinstance(unknown.visit("m", []).refusal, Unauthenticated)
+def test_a_denied_call_has_the_reason():
+    unknown = HttpAccess((), "", RecordingAuthorizer(Unauthenticated("who")))
+    assert isinstance(unknown.check_request(scope("/v2")), Unauthenticated)
+    assert isinstance(unknown.check_inference("m", []).refusal, Unauthenticated)
 
 
-def test_health_is_open_unless_it_is_guarded():
+def test_health_is_public_unless_it_is_guarded():
     for path in ("/v2/health/live", "/v2/health/ready", "/v2/models/m/ready"):
-        keeper = Doorkeeper(Unauthenticated("who"))
-        assert HttpAccess((), "", keeper).refusal(scope(path)) is None
-        keeper.open_doors = ()
-        assert isinstance(HttpAccess((), "", keeper).refusal(scope(path)), Unauthenticated)
+        authorizer = RecordingAuthorizer(Unauthenticated("who"))
+        assert HttpAccess((), "", authorizer).check_request(scope(path)) is None
+        authorizer.public_endpoints = ()
+        assert isinstance(HttpAccess((), "", authorizer).check_request(scope(path)), Unauthenticated)
 
 
 def test_a_restricted_api_needs_its_header_before_anything_else():
-    keeper = Doorkeeper()
-    access = HttpAccess(RESTRICTED, "", keeper)
-    refusal = access.refusal(scope("/v2"))
+    authorizer = RecordingAuthorizer()
+    access = HttpAccess(RESTRICTED, "", authorizer)
+    refusal = access.check_request(scope("/v2"))
     assert isinstance(refusal, PermissionDenied)
     assert refusal.message == "This API is restricted, expecting header 'Secret'"
-    assert access.visit("m", [(b"secret", b"w")]).refusal.message == refusal.message
-    assert keeper.asked == []
-    assert access.refusal(scope("/v2", headers=[(b"secret", b"v")])) is None
-    assert access.visit("m", [(b"SECRET", b"v")]).refusal is None
-    assert access.refusal(scope("/v2/models/m/config")) is None
+    assert access.check_inference("m", [(b"secret", b"w")]).refusal.message == refusal.message
+    assert authorizer.checks == []
+    assert access.check_request(scope("/v2", headers=[(b"secret", b"v")])) is None
+    assert access.check_inference("m", [(b"SECRET", b"v")]).refusal is None
+    assert access.check_request(scope("/v2/models/m/config")) is None
 
 
-def test_credentials_are_seen_as_they_were_sent():
-    keeper = Doorkeeper()
-    HttpAccess((), "", keeper).visit("m", [(b"X-API-Key", b"a"), (b"x-api-key", b"b"), (b"other", b"\xff")])
-    assert keeper.headers == [{"x-api-key": "a, b", "other": "\udcff"}]
+def test_duplicate_headers_are_joined_for_the_authorizer():
+    authorizer = RecordingAuthorizer()
+    HttpAccess((), "", authorizer).check_inference(
+        "m", [(b"X-API-Key", b"a"), (b"x-api-key", b"b"), (b"other", b"\xff")]
+    )
+    assert authorizer.headers == [{"x-api-key": "a, b", "other": "\udcff"}]
 
 
-def test_an_admitted_visit_brings_caller_and_headers_into_the_request():
-    keeper = Doorkeeper()
-    visit = HttpAccess((), "^x-", keeper).visit(
+def test_the_context_sets_principal_and_forwarded_headers():
+    authorizer = RecordingAuthorizer()
+    context = HttpAccess((), "^x-", authorizer).check_inference(
         "m", [(b"X-A", b"1"), (b"x-b", "ö".encode()), (b"x-c", b"\xf6"), (b"y", b"2")]
     )
     request = InferRequest("m", {}, None)
-    visit.apply(request)
-    assert request.principal is keeper.principal
+    context.apply(request)
+    assert request.principal is authorizer.principal
     assert request.parameters == {"X-A": "1", "x-b": "ö", "x-c": "ö"}
 
 
 def test_a_request_keeps_the_headers_that_the_server_reads():
     access = HttpAccess((), "", None, frozenset({"x-tenant"}))
-    entered = scope("/v2/models/m/generate", headers=[(b"x-tenant", "größe".encode()), (b"y", b"2")])
-    assert access.refusal(entered) is None
-    for visit in (entered["state"]["visit"], access.visit("m", [(b"X-Tenant", "größe".encode()), (b"y", b"2")])):
+    request_scope = scope("/v2/models/m/generate", headers=[(b"x-tenant", "größe".encode()), (b"y", b"2")])
+    assert access.check_request(request_scope) is None
+    for context in (
+        request_scope["state"]["context"],
+        access.check_inference("m", [(b"X-Tenant", "größe".encode()), (b"y", b"2")]),
+    ):
         request = InferRequest("m", {}, None)
-        visit.keep(request)
+        context.apply_principal(request)
         assert (request.headers, request.parameters) == ({"x-tenant": "größe"}, {})
 
 
@@ -146,8 +151,8 @@ def test_a_request_keeps_the_headers_that_the_server_reads():
     st.text(max_size=30),
     st.sampled_from(["/v2/models/{}/config", "/v2/{}", "/{}", "/v2/repository/models/{}/load", "/v2/models/{}"]),
 )
-def test_no_path_gets_by_without_being_asked(text, form):
-    keeper = Doorkeeper(PermissionDenied("no"))
-    keeper.open_doors = ()
+def test_every_path_is_authorized(text, form):
+    authorizer = RecordingAuthorizer(PermissionDenied("no"))
+    authorizer.public_endpoints = ()
     path = form.format(text)
-    assert HttpAccess((), "", keeper).refusal(scope(path, path.encode(errors="replace").decode())) is not None
+    assert HttpAccess((), "", authorizer).check_request(scope(path, path.encode(errors="replace").decode())) is not None

@@ -1,4 +1,4 @@
-"""Bodies that are too large are refused without being in memory first."""
+"""Oversized bodies are refused without being kept in memory."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import zlib
 import pytest
 
 from tritonpy import InvalidArgument
-from tritonpy_frontend_http.body_size import refuse_size, unlimited
+from tritonpy_frontend_http.body_size import is_unlimited, refuse_size
 from tritonpy_frontend_http.protocol import InferCycle
 
-from .wire import BODY, chunked, connect, read_one, request
+from .raw_http import BODY, chunked, connect, read_one, request
 
 LIMIT = 1000
 LENGTH = b"inference-header-content-length"
@@ -33,8 +33,8 @@ USE = "Use --http-max-input-size to increase the limit."
         ({LENGTH: b"100", b"content-encoding": b"identity"}, True),
     ],
 )
-def test_binary_tensors_alone_have_any_size(headers, any_size):
-    assert unlimited(headers, LIMIT) is any_size
+def test_only_binary_tensors_have_unlimited_size(headers, any_size):
+    assert is_unlimited(headers, LIMIT) is any_size
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_binary_tensors_alone_have_any_size(headers, any_size):
         ),
     ],
 )
-def test_the_reason_is_that_of_the_kind_of_body(headers, text):
+def test_the_error_depends_on_the_kind_of_body(headers, text):
     with pytest.raises(InvalidArgument) as error:
         refuse_size(headers, 2000, LIMIT)
     assert error.value.message == f"{text} {USE}"
@@ -63,7 +63,7 @@ def padded(size):
 
 
 @pytest.mark.parametrize("in_chunks", [False, True])
-def test_a_large_body_is_dropped_as_it_comes_and_answered_with_its_size(start_server, in_chunks, monkeypatch):
+def test_an_oversized_body_is_dropped_on_arrival(start_server, in_chunks, monkeypatch):
     server = start_server(max_input_size=LIMIT)
     kept = []
     take = InferCycle.take
@@ -86,13 +86,13 @@ def test_a_large_body_is_dropped_as_it_comes_and_answered_with_its_size(start_se
         assert read_one(stream)[0] == 200
 
 
-def test_an_unknown_model_is_said_first_as_ever(start_server):
+def test_an_unknown_model_takes_precedence_over_the_size(start_server):
     server = start_server(max_input_size=LIMIT)
-    assert server.infer(padded(300_000), model="nobody").error.startswith("Request for unknown model")
+    assert server.infer(padded(300_000), model="unknown").error.startswith("Request for unknown model")
 
 
 @pytest.mark.parametrize("path", ["/v2/repository/index", "/v2/models/echo/generate"])
-def test_other_calls_keep_no_large_body_either(start_server, path):
+def test_other_calls_drop_oversized_bodies(start_server, path):
     server = start_server(max_input_size=LIMIT)
     reply = server.call("POST", path, padded(10**6))
     assert (
@@ -101,13 +101,13 @@ def test_other_calls_keep_no_large_body_either(start_server, path):
 
 
 def peak_memory():
-    """Return the greatest size this process ever had, in bytes."""
+    """Return the peak memory of this process in bytes."""
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress])
-def test_many_bombs_at_once_take_bounded_memory(start_server, engine, pack):
+def test_concurrent_decompression_bombs_use_bounded_memory(start_server, engine, pack):
     server = start_server(max_input_size=10**6)
     name = "gzip" if pack is gzip.compress else "deflate"
     bomb = request(pack(bytes(10**8)), f"content-encoding: {name}\r\n")
@@ -115,12 +115,12 @@ def test_many_bombs_at_once_take_bounded_memory(start_server, engine, pack):
     nested = request(pack(pack(bytes(10**8))), f"content-encoding: {name}\r\n")
     assert server.infer(BODY).status == 200
     before = peak_memory()
-    talks = [connect(server) for _ in range(30)]
-    for talk in talks:
-        talk.sendall(bomb + small + nested)
-    for talk in talks:
-        answers = [json.loads(read_one(talk)[2])["error"] for _ in range(3)]
+    raws = [connect(server) for _ in range(30)]
+    for raw in raws:
+        raw.sendall(bomb + small + nested)
+    for raw in raws:
+        answers = [json.loads(read_one(raw)[2])["error"] for _ in range(3)]
         assert [answer.partition(" ")[0] for answer in answers] == ["Decompressed", "Decompressed", "failed"]
-        talk.__exit__()
-    assert peak_memory() - before < 10**8, "one of them alone would be as large"
+        raw.__exit__()
+    assert peak_memory() - before < 10**8, "a single decompressed body would be as large"
     assert server.infer(BODY).status == 200

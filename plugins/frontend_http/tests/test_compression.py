@@ -25,7 +25,7 @@ from tritonpy_frontend_http.compression import (
         (b"gzip;q=abc, deflate;q=0.1", "deflate"), (b" gzip ", ""), (b"identity, gzip", ""), (b",,;q=1", ""),
     ],
 )  # fmt: skip
-def test_the_first_of_the_greatest_weights_is_chosen(header, chosen):
+def test_the_encoding_with_the_greatest_weight_is_chosen(header, chosen):
     assert response_encoding(header) == chosen
 
 
@@ -41,31 +41,31 @@ def test_an_unknown_encoding_is_refused(header):
 
 
 @given(st.lists(st.binary()), st.sampled_from(["gzip", "deflate"]))
-def test_what_is_compressed_comes_back(parts, encoding):
+def test_compression_round_trips(parts, encoding):
     body = compress(parts, encoding)
     assert decompress(body, 1 << 20) == b"".join(parts)
 
 
-def test_standard_streams_are_read_whichever_they_are():
+def test_gzip_and_zlib_streams_are_decompressed():
     assert decompress(gzip.compress(b"abc"), 3) == b"abc"
     assert decompress(zlib.compress(b"abc"), 3) == b"abc"
     assert decompress(gzip.compress(b"abc") + b"tail", 3) == b"abc"
 
 
-def test_a_bomb_stops_at_the_limit():
+def test_a_decompression_bomb_stops_at_the_limit():
     with pytest.raises(
         InvalidArgument, match=r"Decompressed data size exceeds the maximum allowed value of 1000 bytes"
     ):
         decompress(zlib.compress(bytes(10_000_000)), 1000)
 
 
-def test_nothing_is_refused():
+def test_an_empty_body_is_refused():
     with pytest.raises(InvalidArgument, match=r"^nothing to be decompressed$"):
         decompress(b"", 10)
 
 
 @given(st.binary(min_size=1, max_size=50))
-def test_garbage_is_read_or_refused(body):
+def test_arbitrary_bytes_are_decompressed_or_refused(body):
     try:
         decompress(body, 1000)
     except InvalidArgument as error:

@@ -52,7 +52,7 @@ def test_a_json_request():
 
 
 @given(st.lists(st.sampled_from(list(DTYPES)), min_size=1, max_size=4), st.data())
-def test_binary_tensors_are_views_in_their_order(datatypes, data):
+def test_binary_tensors_are_views_in_order(datatypes, data):
     tensors = {}
     for index, datatype in enumerate(datatypes):
         if datatype == "BYTES":
@@ -79,13 +79,13 @@ def test_json_and_binary_inputs_mix():
     assert request.inputs["B"].numpy().tolist() == [7]
 
 
-def test_a_buffer_that_does_not_fit_its_shape_is_left_to_validation():
+def test_a_size_mismatch_is_left_to_validation():
     given = {"name": "X", "datatype": "INT32", "shape": [2], "parameters": {"binary_data_size": 5}}
     request, _ = decode({"inputs": [given]}, b"12345")
     assert (request.inputs["X"].nbytes, request.inputs["X"].shape) == (5, (2,))
 
 
-def test_too_little_and_too_much_data_are_told():
+def test_missing_and_additional_data_are_errors():
     given = {"inputs": [{"name": "X", "datatype": "INT32", "shape": [4], "parameters": {"binary_data_size": 16}}]}
     assert refused(InvalidArgument, given, bytes(5)) == (
         "unexpected size for input 'X', expecting 11 additional bytes for model 'm'"
@@ -95,7 +95,7 @@ def test_too_little_and_too_much_data_are_told():
 
 
 @pytest.mark.parametrize("shape", [[0, 2**63], [1] * 70])
-def test_a_shape_that_no_array_has_is_refused(shape):
+def test_an_invalid_shape_is_refused(shape):
     size = 0 if 0 in shape else 4
     given = {"name": "X", "datatype": "INT32", "shape": shape, "parameters": {"binary_data_size": size}}
     assert "invalid shape for input 'X'" in refused(InvalidArgument, {"inputs": [given]}, bytes(size))
@@ -108,7 +108,7 @@ def test_an_unknown_datatype_in_binary_is_refused():
     )
 
 
-def test_names_are_given_once():
+def test_duplicate_names_are_refused():
     assert refused(InvalidArgument, {"inputs": [X, X]}) == (
         "[request id: <id_unknown>] input 'X' already exists in request"
     )
@@ -136,19 +136,19 @@ def test_an_input_in_shared_memory_is_left_to_the_engine():
     assert not decode({"inputs": [X]})[0].uses_regions
 
 
-def test_a_region_begins_where_no_offset_is_given():
+def test_the_default_offset_is_zero():
     far = {"name": "R", "datatype": "INT32", "shape": [1], "parameters": {"shared_memory_region": "r"}}
     assert decode({"inputs": [far]})[0].inputs["R"].data == RegionSlice("r", 0, 0)
 
 
-def test_an_unknown_datatype_is_one_in_shared_memory_too():
+def test_an_unknown_datatype_in_shared_memory_is_refused():
     far = {"name": "R", "datatype": "INT33", "shape": [1], "parameters": REGION}
     assert "data-type is '<invalid>'" in refused(InvalidArgument, {"inputs": [far]})
 
 
 @pytest.mark.parametrize("value", [-1, 2**64, 1.5, "1", None])
 @pytest.mark.parametrize("key", ["shared_memory_offset", "shared_memory_byte_size"])
-def test_a_number_of_shared_memory_is_unsigned_and_has_64_bits(key, value):
+def test_shared_memory_numbers_are_unsigned_64_bit(key, value):
     parameters = {"shared_memory_region": "r", key: value}
     text = f"Unable to parse '{key}': attempt to access JSON non-unsigned-integer as unsigned-integer"
     assert (
@@ -167,7 +167,7 @@ def test_an_output_may_go_to_shared_memory():
     }  # fmt: skip
 
 
-def test_outputs_say_how_they_are_sent():
+def test_output_parameters_are_decoded():
     outputs = [
         {"name": "a"}, {"name": "b", "parameters": {"binary_data": True}},
         {"name": "c", "parameters": {"classification": 2}}, {"name": "d", "parameters": {"other": 1}},
@@ -180,13 +180,13 @@ def test_outputs_say_how_they_are_sent():
     assert not decode({"inputs": [X], "outputs": outputs[:2]})[0].classifies
 
 
-def test_no_outputs_are_all_outputs():
+def test_no_outputs_means_all_outputs():
     assert decode({"inputs": [X], "outputs": []})[0].outputs is None
     assert decode({"inputs": [X], "parameters": {"binary_data_output": True}})[1]
 
 
 @pytest.mark.parametrize("other", [{"classification": 1}, {"binary_data": True}])
-def test_shared_memory_excludes(other):
+def test_shared_memory_excludes_other_output_parameters(other):
     given = {"name": "Y", "parameters": {"shared_memory_region": "r", **other}}
     text = refused(InvalidArgument, {"inputs": [X], "outputs": [given]})
     assert text == f"Output can't set both 'shared_memory_region' and '{next(iter(other))}'"
@@ -239,11 +239,11 @@ def test_other_parameters_are_forwarded():
         ({"a": {}}, InvalidArgument, "parameter 'a' has invalid type. It should be either 'int', 'bool', or 'string'."),
     ],
 )
-def test_bad_parameters_have_tritons_words(given, kind, text):
+def test_invalid_parameters_have_tritons_error_texts(given, kind, text):
     assert refused(kind, {"inputs": [X], "parameters": given}) == text
 
 
-def test_the_size_limit_holds_for_json_and_not_for_binary_data():
+def test_the_size_limit_applies_to_json_only():
     assert "request JSON size of" in refused(InvalidArgument, {"inputs": [X]}, limit=20)
     given = {"inputs": [{"name": "X", "datatype": "UINT8", "shape": [500], "parameters": {"binary_data_size": 500}}]}
     assert decode(given, bytes(500), limit=200)[0].inputs["X"].nbytes == 500
@@ -272,7 +272,7 @@ def test_bad_header_lengths_are_refused(value, text):
 
 
 @pytest.mark.parametrize(("value", "length"), [(b"12", 12), (b" +12 ", 12), (b"12.5", 12), (b"12x", 12), (b"0x12", 0)])
-def test_a_header_length_is_read_as_far_as_it_is_a_number(value, length):
+def test_text_after_a_header_length_is_ignored(value, length):
     assert header_length(value, 230) == length
 
 
@@ -281,6 +281,6 @@ def test_good_header_lengths():
 
 
 @given(st.binary(max_size=200), st.integers(0, 200))
-def test_garbage_is_refused_in_words(body, size):
+def test_arbitrary_bytes_are_refused(body, size):
     with pytest.raises(TritonError):
         decode_infer(body, min(size, len(body)), "m", -1, SINK, 1000)

@@ -1,4 +1,4 @@
-"""What the head of a request says is enough to refuse it: the body is not waited for and not kept."""
+"""Requests that are refused by their head alone, before the body is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tritonpy import RequestMemory, Unauthenticated
 from tritonpy_frontend_http.generate.body import MANAGEMENT_BYTES
 
-from .wire import BODY, INFER, chunked, connect, read_one, request
+from .raw_http import BODY, INFER, chunked, connect, read_one, request
 
 ENDLESS = 99_999_999_999
 BINARY = f"inference-header-content-length: {len(BODY)}\r\n"
@@ -30,38 +30,38 @@ def begun(path, size=ENDLESS, headers=BINARY, start=BODY):
 
 
 def first_answer(server, sent):
-    """Return status, headers and error of the answer to what is no whole request."""
-    with connect(server) as talk:
-        talk.sendall(sent)
-        status, headers, body = read_one(talk)
+    """Return status, headers and error of the response to an incomplete request."""
+    with connect(server) as raw:
+        raw.sendall(sent)
+        status, headers, body = read_one(raw)
     return status, headers, json.loads(body)["error"]
 
 
 @pytest.mark.parametrize(
     "path", [NOWHERE, NOWHERE.replace("infer", "generate"), NOWHERE.replace("infer", "generate_stream")]
 )
-def test_a_model_that_is_not_there_is_said_before_the_body_is_read(server, path):
+def test_an_unknown_model_is_refused_before_the_body(server, path):
     status, _, error = first_answer(server, begun(path))
     assert (status, error) == (404, "Request for unknown model: 'nowhere' is not found")
 
 
-def test_a_path_that_is_not_there_is_said_before_the_body_is_read(server):
+def test_an_unknown_path_is_refused_before_the_body(server):
     assert first_answer(server, begun("/nowhere"))[0] == 404
 
 
-def test_a_model_of_many_answers_is_said_before_the_body_is_read(server):
+def test_a_decoupled_model_is_refused_before_the_body(server):
     status, _, error = first_answer(server, begun(INFER.replace("echo", "decoupled")))
     assert (status, error) == (501, "HTTP end point doesn't support models with decoupled transaction policy")
 
 
-def test_json_that_is_too_large_is_said_in_the_words_of_triton_before_it_is_read(server):
+def test_oversized_json_is_refused_before_the_body(server):
     status, _, error = first_answer(server, begun(INFER, headers=""))
     assert status == 400
     assert error.startswith(f"request JSON size of {ENDLESS} bytes exceeds the maximum allowed input size")
 
 
 @pytest.mark.parametrize("path", [INFER, INFER.replace("infer", "generate"), "/v2/repository/models/echo/load"])
-def test_a_body_beyond_the_option_is_answered_413_before_it_is_read(start_server, path):
+def test_a_body_above_max_body_bytes_gets_413_before_it_is_read(start_server, path):
     status, _, error = first_answer(start_server(max_body_bytes=SMALL), begun(path, SMALL + 1))
     assert status == 413
     assert error == (
@@ -71,7 +71,7 @@ def test_a_body_beyond_the_option_is_answered_413_before_it_is_read(start_server
 
 
 @pytest.mark.parametrize("path", [INFER, INFER.replace("infer", "generate")])
-def test_a_body_in_chunks_is_answered_413_when_it_is_too_large(start_server, path):
+def test_an_oversized_chunked_body_gets_413(start_server, path):
     sent = request(
         chunked(b"x" * SMALL)[:-5] + b"1\r\nx\r\n", BINARY + "transfer-encoding: chunked\r\n", path, length=False
     )
@@ -80,7 +80,7 @@ def test_a_body_in_chunks_is_answered_413_when_it_is_too_large(start_server, pat
 
 @pytest.mark.parametrize("path", MANAGEMENT)
 @pytest.mark.parametrize("in_chunks", [False, True])
-def test_the_body_of_a_management_call_has_a_mebibyte_at_most(server, path, in_chunks):
+def test_a_management_body_is_limited_to_one_mebibyte(server, path, in_chunks):
     size = MANAGEMENT_BYTES + 1
     chunks = request(chunked(b" " * size)[:-5], "transfer-encoding: chunked\r\n", path, length=False)
     sent = chunks if in_chunks else begun(path, size, "", b"")
@@ -96,78 +96,78 @@ def test_the_files_of_a_model_may_be_larger(server, engine):
     assert engine.loads[0][2]["file:1/model"] == bytes(len(content) * 3 // 4)
 
 
-def test_a_client_that_waits_for_leave_is_refused_instead(server):
+def test_a_client_that_expects_100_continue_is_refused(server):
     status, _, _ = first_answer(server, begun(NOWHERE, 100, BINARY + "expect: 100-continue\r\n", b""))
     assert status == 404
 
 
-def test_a_connection_goes_on_behind_the_dropped_body(server):
-    with connect(server) as talk:
-        talk.sendall(begun(NOWHERE, 300_000, start=bytes(100_000)))
-        assert read_one(talk)[0] == 404
-        talk.sendall(bytes(200_000) + request())
-        assert read_one(talk)[0] == 200
+def test_a_connection_stays_open_after_a_dropped_body(server):
+    with connect(server) as raw:
+        raw.sendall(begun(NOWHERE, 300_000, start=bytes(100_000)))
+        assert read_one(raw)[0] == 404
+        raw.sendall(bytes(200_000) + request())
+        assert read_one(raw)[0] == 200
 
 
-def test_a_body_too_long_to_be_dropped_ends_the_connection(server):
-    with connect(server) as talk:
-        talk.sendall(begun(NOWHERE))
-        status, headers, _ = read_one(talk)
+def test_a_very_long_body_closes_the_connection(server):
+    with connect(server) as raw:
+        raw.sendall(begun(NOWHERE))
+        status, headers, _ = read_one(raw)
         assert (status, headers[b"connection"]) == (404, b"close")
-        assert talk.file.read() == b""
+        assert raw.file.read() == b""
 
 
 @pytest.mark.parametrize("path", [*MANAGEMENT, INFER.replace("infer", "generate"), "/nowhere", "/v2/health/ready"])
-def test_a_body_too_long_to_be_dropped_ends_the_connection_of_every_route(server, path):
-    with connect(server) as talk:
-        talk.sendall(begun(path))
-        assert read_one(talk)[0] >= 400
-        assert talk.file.read() == b""
+def test_a_very_long_body_closes_the_connection_on_every_route(server, path):
+    with connect(server) as raw:
+        raw.sendall(begun(path))
+        assert read_one(raw)[0] >= 400
+        assert raw.file.read() == b""
 
 
-def test_chunks_that_go_on_after_the_answer_end_the_connection(server, monkeypatch):
-    monkeypatch.setattr("tritonpy.listening.http1.connection.MAX_DROPPED", SMALL)
-    with connect(server) as talk:
-        talk.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
-        assert read_one(talk)[0] == 404
-        talk.sendall(chunked(b"x" * SMALL, b"x") + request())
-        assert talk.file.read() == b""
+def test_many_chunks_after_the_response_close_the_connection(server, monkeypatch):
+    monkeypatch.setattr("tritonpy.network.http1.connection.MAX_DROPPED", SMALL)
+    with connect(server) as raw:
+        raw.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
+        assert read_one(raw)[0] == 404
+        raw.sendall(chunked(b"x" * SMALL, b"x") + request())
+        assert raw.file.read() == b""
 
 
-def test_chunks_that_end_soon_after_the_answer_leave_the_connection(server):
-    with connect(server) as talk:
-        talk.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
-        assert read_one(talk)[0] == 404
-        talk.sendall(chunked(b"x" * SMALL) + request())
-        assert read_one(talk)[0] == 200
+def test_few_chunks_after_the_response_keep_the_connection(server):
+    with connect(server) as raw:
+        raw.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
+        assert read_one(raw)[0] == 404
+        raw.sendall(chunked(b"x" * SMALL) + request())
+        assert read_one(raw)[0] == 200
 
 
-def test_a_refusal_waits_for_its_turn(start_server, engine):
+def test_an_early_refusal_is_sent_in_order(start_server, engine):
     server = start_server()
     engine.hold = True
-    with connect(server) as talk:
-        talk.sendall(request() + begun(NOWHERE))
+    with connect(server) as raw:
+        raw.sendall(request() + begun(NOWHERE))
         assert engine.arrived.wait(30)
         engine.release()
-        assert [read_one(talk)[0] for _ in range(2)] == [200, 404]
+        assert [read_one(raw)[0] for _ in range(2)] == [200, 404]
 
 
-class UnknownModels:
-    """Admits no one."""
+class RefusingAuthorizer:
+    """Refuses every call."""
 
-    def guards(self, _what):
+    def guards(self, _endpoint):
         return True
 
     def admit(self, *_arguments):
-        raise Unauthenticated("who is there?")
+        raise Unauthenticated("credentials are missing")
 
 
-def test_a_caller_who_is_not_admitted_hears_it_before_the_body_is_read(start_server):
-    status, _, error = first_answer(start_server(UnknownModels()), begun(INFER))
-    assert (status, error) == (401, "who is there?")
+def test_an_unauthorized_call_is_refused_before_the_body(start_server):
+    status, _, error = first_answer(start_server(RefusingAuthorizer()), begun(INFER))
+    assert (status, error) == (401, "credentials are missing")
 
 
-def test_binary_tensors_of_a_model_that_exists_have_any_size(start_server, engine):
+def test_binary_tensors_may_have_any_size(start_server, engine):
     size = 3_000_000
     described = {"name": "X", "datatype": "UINT8", "shape": [size], "parameters": {"binary_data_size": size}}
     head = json.dumps({"inputs": [described]}).encode()
@@ -178,7 +178,7 @@ def test_binary_tensors_of_a_model_that_exists_have_any_size(start_server, engin
 
 
 class TestMemory:
-    """Bodies and unread answers that the server has no memory for."""
+    """Bodies and unread responses beyond the memory budget."""
 
     LIMIT = 2**20
 
@@ -191,29 +191,29 @@ class TestMemory:
         return start_server(memory=memory)
 
     @pytest.mark.parametrize("path", [INFER, INFER.replace("infer", "generate"), "/v2/repository/models/echo/load"])
-    def test_a_body_without_room_is_answered_503_with_the_option_that_makes_room(self, server, memory, path):
+    def test_a_body_beyond_the_memory_budget_gets_503(self, server, memory, path):
         status, headers, error = first_answer(server, begun(path, 10**7, start=bytes(self.LIMIT)))
         assert status == 503
-        assert "of 1048576 bytes for requests and unsent answers are in use" in error
+        assert "of 1048576 bytes for requests and unsent responses are in use" in error
         assert "use --request-memory" in error
         assert b"retry-after" in headers
         assert memory.refused == 1
 
-    def test_a_greedy_client_leaves_room_for_small_requests(self, server, memory):
+    def test_large_bodies_leave_memory_for_small_requests(self, server, memory):
         greedy = [connect(server) for _ in range(50)]
-        for talk in greedy:
-            talk.sendall(begun(INFER, 10**7, start=bytes(150_000)))
+        for raw in greedy:
+            raw.sendall(begun(INFER, 10**7, start=bytes(150_000)))
         statuses = []
-        with connect(server) as talk:
+        with connect(server) as raw:
             for _ in range(20):
-                talk.sendall(request(BODY + b" " * 30_000))
-                statuses.append(read_one(talk)[0])
+                raw.sendall(request(BODY + b" " * 30_000))
+                statuses.append(read_one(raw)[0])
         assert set(statuses) == {200}
         assert 0 < memory.used <= self.LIMIT
-        for talk in greedy:
-            talk.__exit__()
+        for raw in greedy:
+            raw.__exit__()
 
-    def test_data_that_is_decompressed_needs_room(self, server, engine, memory):
+    def test_decompressed_data_counts_against_the_memory_budget(self, server, engine, memory):
         import gzip
 
         reply = server.infer(gzip.compress(BODY + b" " * self.LIMIT), {"content-encoding": "gzip"})
@@ -221,7 +221,7 @@ class TestMemory:
         assert engine.requests == []
         assert memory.refused == 1
 
-    def test_an_answer_that_is_not_read_needs_room(self, server, engine, memory, tensor):
+    def test_an_unread_response_counts_against_the_memory_budget(self, server, engine, memory, tensor):
         from tritonpy import InferResponse
 
         def answer(_request):
@@ -231,14 +231,14 @@ class TestMemory:
         body = json.loads(BODY) | {"parameters": {"binary_data_output": True}}
         reply = server.infer(body)
         assert reply.status == 503
-        assert "unsent answers" in reply.error
+        assert "unsent responses" in reply.error
 
-    def test_all_of_it_is_free_again_afterwards(self, server, engine, memory):
-        from .wire import eventually
+    def test_all_memory_is_released(self, server, engine, memory):
+        from .raw_http import eventually
 
         for size in (1000, 100_000, 300_000):
             assert server.infer(BODY + b" " * size).status == 200
-        with connect(server) as talk:
-            talk.sendall(begun(INFER, 10**7, start=bytes(200_000)))
+        with connect(server) as raw:
+            raw.sendall(begun(INFER, 10**7, start=bytes(200_000)))
         engine.requests.clear()
         eventually(lambda: memory.used == 0, server, lambda: memory.used)

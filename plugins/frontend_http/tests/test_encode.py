@@ -27,7 +27,7 @@ def split(body, headers):
     return json.loads(body[:size]), body[size:]
 
 
-def test_json_has_tritons_form():
+def test_json_responses_match_triton():
     body, headers = encode([S], id="q", parameters={"a": 1, "b": "x", "c": True})
     assert body == (
         b'{"id":"q","model_name":"m","model_version":"1","parameters":{"a":1,"b":"x","c":true},'
@@ -45,13 +45,13 @@ def test_binary_data_follows_in_the_order_of_the_outputs():
     assert headers[b"content-type"] == b"application/octet-stream"
 
 
-def test_each_named_output_has_its_own_form():
+def test_each_output_has_its_own_format():
     header, tail = split(*encode([D, S], {"D": OutputSpec("D"), "S": OutputSpec("S", binary=True)}))
     assert header["outputs"][0] == {"name": "D", "datatype": "BYTES", "shape": [1, 2], "data": ["a", "b"]}
     assert tail == S.data.tobytes()
 
 
-def test_an_output_in_shared_memory_is_only_described():
+def test_an_output_in_shared_memory_has_no_data():
     far = Tensor("R", "INT32", (1, 2), RegionSlice("r", 0, 8))
     specs = {"R": OutputSpec("R", region="r", byte_size=8), "S": OutputSpec("S", binary=True)}
     header, tail = split(*encode([far, S], specs))
@@ -59,7 +59,7 @@ def test_an_output_in_shared_memory_is_only_described():
     assert tail == S.data.tobytes()
 
 
-def test_binary_outputs_without_a_byte_leave_the_answer_json():
+def test_empty_binary_outputs_have_the_content_type_json():
     empty = Tensor.from_numpy("E", np.empty((0, 3), np.float32))
     body, headers = encode([empty], binary=True)
     assert json.loads(body)["outputs"][0]["parameters"] == {"binary_data_size": 0}
@@ -68,7 +68,7 @@ def test_binary_outputs_without_a_byte_leave_the_answer_json():
 
 @pytest.mark.parametrize("datatype", [name for name in DTYPES if name != "BYTES"])
 @pytest.mark.parametrize("count", [4, JOIN_BELOW + 1])
-def test_every_datatype_goes_out_in_binary(datatype, count):
+def test_every_datatype_is_sent_as_binary(datatype, count):
     array = (np.arange(count) % 2).astype(DTYPES[datatype])
     header, tail = split(*encode([Tensor.from_numpy("Y", array)], binary=True))
     assert tail == array.tobytes()
@@ -97,7 +97,7 @@ def test_half_precision_in_json_is_refused():
         encode([Tensor.from_numpy("Y", np.zeros(1, np.float16))])
 
 
-def test_errors():
+def test_errors_are_encoded():
     reply = encode_error(Internal("boom"))
     assert (reply.status, b"".join(reply.parts)) == (500, b'{"error":"boom"}')
     assert dict(reply.headers)[b"content-type"] == b"text/plain"

@@ -16,5 +16,5 @@ def test_a_body_is_compact_json():
     assert error_body('say "no"') == b'{"error":"say \\"no\\""}'
 
 
-def test_text_that_utf8_cannot_carry_is_replaced():
+def test_unencodable_characters_are_replaced():
     assert json.loads(error_body("a\ud800b")) == {"error": "a?b"}

@@ -55,26 +55,26 @@ print("served")
 """
 
 
-def test_the_real_client_works_for_every_method(server):
+def test_tritonclient_works_with_every_method(server):
     command = [sys.executable, "-W", "ignore", "-c", CLIENT, server.frontend.address()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (done.stdout, done.stderr) == ("served\n", "")
 
 
-def test_port_0_picks_a_free_port_and_tells_it(server):
+def test_port_0_picks_a_free_port(server):
     host, _, port = server.frontend.address().rpartition(":")
     assert host == "127.0.0.1"
     assert int(port) > 0
 
 
-def test_a_port_in_use_is_named(server, start_server):
+def test_a_port_in_use_is_reported(server, start_server):
     with pytest.raises(
         StartupError, match=rf"cannot listen for HTTP on 127.0.0.1:{server.port}: Address already in use"
     ):
         start_server(port=server.port)
 
 
-def test_an_address_of_another_machine_is_named(start_server):
+def test_an_unavailable_address_is_reported(start_server):
     with pytest.raises(StartupError, match=r"cannot listen for HTTP on 192.0.2.1:0"):
         start_server(host="192.0.2.1")
 
@@ -85,7 +85,7 @@ def test_a_shared_port_is_shared(start_server):
     assert first.frontend.address() == second.frontend.address()
 
 
-def test_its_own_host_wins(start_server):
+def test_the_host_option_overrides_the_server_host(start_server):
     assert start_server(host="localhost").frontend.address().startswith("localhost:")
 
 
@@ -95,7 +95,7 @@ def test_signal_handlers_are_left_alone(start_server):
     assert [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)] == before
 
 
-def test_draining_finishes_live_requests_and_refuses_new_ones(server, engine):
+def test_draining_finishes_requests_and_refuses_new_ones(server, engine):
     engine.hold = True
     live, idle = server.connect(), [server.connect(), server.connect()]
     for other in idle:
@@ -123,7 +123,7 @@ def test_draining_finishes_live_requests_and_refuses_new_ones(server, engine):
         connection.close()
 
 
-def test_draining_waits_until_a_slow_client_has_its_answer(server):
+def test_draining_waits_until_a_slow_client_has_its_response(server):
     numbers = list(range(3_000_000))
     body = json.dumps({"inputs": [{"name": "X", "datatype": "INT64", "shape": [len(numbers)], "data": numbers}]})
     live = server.connect()
@@ -137,7 +137,7 @@ def test_draining_waits_until_a_slow_client_has_its_answer(server):
     live.close()
 
 
-def test_stopping_closes_connections_and_cancels_what_is_open(engine, start_server):
+def test_stop_closes_connections_and_cancels_requests(engine, start_server):
     engine.hold = True
     server = start_server()
     live = server.connect()
@@ -156,5 +156,5 @@ def test_stop_without_start_does_nothing(server):
     server.run(server.frontend.drain())
 
 
-def test_the_largest_input_may_be_given_in_units():
+def test_max_input_size_accepts_units():
     assert decode_options(HttpOptions, {"max-input-size": "2MiB"}, "frontends.http").max_input_size == 2 * 2**20

@@ -1,4 +1,4 @@
-"""Calls that wait for a model hold up no compressed inference, and none of each other."""
+"""Calls that wait for a model block neither compressed inference nor each other."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ INFER = json.dumps({"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1],
         ("trace_settings", "GET", "/v2/trace/setting"),
     ],
 )
-def test_compressed_inference_and_unloads_go_on(server, engine, method, name, path):
+def test_waiting_calls_do_not_block_other_calls(server, engine, method, name, path):
     entered, release = threading.Semaphore(0), threading.Event()
     plain = getattr(engine, method)
 

@@ -17,7 +17,7 @@ def read(value) -> InferHeader:
     return read_header(value if isinstance(value, bytes) else json.dumps(value).encode())
 
 
-def test_a_whole_header_is_read():
+def test_a_complete_header_is_decoded():
     output = {"name": "Y", "parameters": {"binary_data": True, "classification": 3}}
     header = read({"id": "q", "inputs": [A], "outputs": [output], "parameters": {"x": 1}, "unknown": []})
     assert (header.id, header.parameters) == ("q", {"x": 1})
@@ -78,18 +78,18 @@ def test_a_whole_header_is_read():
         ),
     ],
 )
-def test_members_of_a_wrong_kind_have_tritons_words(value, text):
+def test_members_of_the_wrong_type_have_tritons_error_texts(value, text):
     with pytest.raises(Internal) as caught:
         read(value)
     assert caught.value.message == text
 
 
-def test_an_input_that_is_no_object_has_no_data():
+def test_an_input_must_be_an_object():
     with pytest.raises(InvalidArgument, match=r"But no field is set"):
         read({"inputs": [3]})
 
 
-def test_what_triton_takes_and_typed_decoding_does_not_is_read_slowly():
+def test_headers_beyond_typed_decoding_use_the_slow_path():
     header = read(b'{"inputs":[{"name":"A","datatype":"FP32","shape":[2],"data":[NaN,Infinity],"parameters":1}]}')
     assert str(header.inputs[0].data) == "[nan, inf]"
     assert read({"inputs": [A], "outputs": [{"name": "S", "parameters": 1}]}).outputs[0].name == "S"
@@ -133,7 +133,7 @@ fields = st.dictionaries(
 
 
 @given(fields)
-def test_any_object_is_read_or_refused(value):
+def test_arbitrary_objects_are_read_or_refused(value):
     try:
         assert isinstance(read(value), InferHeader)
     except TritonError as error:

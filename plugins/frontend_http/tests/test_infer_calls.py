@@ -1,4 +1,4 @@
-"""Calls through the whole frontend, the fake engine at the other end."""
+"""Inference calls through the real frontend to a fake engine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tritonpy import InferResponse, Internal, InvalidArgument, Tensor, Unavailable
 from tritonpy_frontend_http.infer_calls import model_version
 
-from .wire import eventually
+from .raw_http import eventually
 
 X = {"name": "X", "datatype": "FP32", "shape": [3], "data": [1, 2, 3]}
 BODY = {"inputs": [X]}
@@ -67,7 +67,7 @@ def test_a_raw_binary_request(server):
     assert reply.body[size:] == array.tobytes()
 
 
-def test_a_body_is_freed_with_its_refusal_and_not_whenever_the_collector_runs(server):
+def test_a_refused_body_is_freed_without_garbage_collection(server):
     size = 2**20
     binary = {"name": "X", "datatype": "UINT8", "shape": [size], "parameters": {"binary_data_size": size}}
     head = json.dumps({"inputs": [binary]}).encode()
@@ -78,7 +78,7 @@ def test_a_body_is_freed_with_its_refusal_and_not_whenever_the_collector_runs(se
         for _ in range(16):
             reply = server.infer(head + bytes(size), {"Inference-Header-Content-Length": str(len(head))}, "nowhere")
             assert reply.status == 404
-        # what is left of the last one goes when its connection is over, some time after its client has its answer
+        # the last body is freed when its connection ends, after the response
         eventually(lambda: tracemalloc.get_traced_memory()[0] < 4 * size, server)
     finally:
         tracemalloc.stop()
@@ -109,7 +109,7 @@ def test_an_unknown_compression_names_the_known_ones(server):
     assert reply.headers["accept-encoding"] == "gzip, deflate"
 
 
-def test_the_error_of_the_lookup_comes_before_that_of_the_body(server):
+def test_lookup_errors_take_precedence_over_body_errors(server):
     for body in (b"{", BODY):
         reply = server.infer(body, model="nope")
         assert (reply.status, reply.error) == (404, "Request for unknown model: 'nope' is not found")
@@ -118,7 +118,7 @@ def test_the_error_of_the_lookup_comes_before_that_of_the_body(server):
         assert (reply.status, reply.error) == (501, text)
 
 
-def test_only_errors_in_the_request_itself_are_called_json(server, engine):
+def test_only_request_errors_have_the_content_type_json(server, engine):
     engine.answer = lambda request: [InferResponse([], request.model_name, 1, error=Internal("boom"))]
     replies = [
         server.infer({"inputs": [{"name": "X"}]}),
@@ -138,7 +138,7 @@ def test_errors_of_the_model_keep_code_and_text(server, engine):
     assert (server.infer(BODY).status, server.infer(BODY).error) == (400, "bad model")
 
 
-def test_outputs_that_json_cannot_carry_are_an_error(server, engine):
+def test_outputs_without_json_representation_are_an_error(server, engine):
     half = Tensor.from_numpy("X", np.zeros(1, np.float16))
     engine.answer = lambda request: [InferResponse([half], "echo", 1)]
     reply = server.infer(BODY)
@@ -147,7 +147,7 @@ def test_outputs_that_json_cannot_carry_are_an_error(server, engine):
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_any_other_number_of_answers_than_one_is_an_error(server, engine, count):
+def test_several_or_no_responses_are_an_error(server, engine, count):
     def answer(request):
         part = engine.echo(request)[0]
         part.final = False
@@ -158,7 +158,7 @@ def test_any_other_number_of_answers_than_one_is_an_error(server, engine, count)
     assert (reply.status, reply.error) == (500, f"expected a single response, got {count}")
 
 
-def test_an_answer_and_a_separate_end_are_one_answer(server, engine):
+def test_a_response_with_an_empty_final_one_is_accepted(server, engine):
     def answer(request):
         part = engine.echo(request)[0]
         part.final = False
@@ -168,7 +168,7 @@ def test_an_answer_and_a_separate_end_are_one_answer(server, engine):
     assert server.infer(BODY).json["outputs"] == [ECHOED]
 
 
-def test_the_unexpected_is_logged_and_answered_with_an_incident(server, engine, caplog):
+def test_an_unexpected_error_is_logged_with_an_error_id(server, engine, caplog):
     def broken(request):
         return [InferResponse([None], "echo", 1)]
 
@@ -179,21 +179,21 @@ def test_the_unexpected_is_logged_and_answered_with_an_incident(server, engine, 
             reply = server.infer(BODY)
         assert reply.status == 500
         assert "secret" not in reply.error
-        incident = reply.error.split("incident ")[1].split()[0]
-        assert any(incident in record.getMessage() and record.exc_info for record in caplog.records)
+        error_id = reply.error.split("error id ")[1].split()[0]
+        assert any(error_id in record.getMessage() and record.exc_info for record in caplog.records)
 
 
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        (b"hello", 500),  # Triton's choice for what is no JSON
+        (b"hello", 500),  # Triton's status for invalid JSON
         (b'{"inputs":[{"name"', 500),
         (b'{"id":"\xff","inputs":[]}', 500),
         (b"[" * 10_000, 400),
         (b'{"inputs":' + b"[" * 5000 + b"]" * 5000 + b"}", 400),
     ],
 )
-def test_garbage_is_refused_and_the_server_goes_on(server, body, status):
+def test_invalid_bodies_are_refused(server, body, status):
     assert server.infer(body).status == status
     assert server.infer(BODY).status == 200
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tritonpy import Internal, InvalidArgument
 from tritonpy_frontend_http import json_document as document
 
-# What the reference server answers for each of these.
+# The error texts of the real Triton.
 SYNTAX = [
     (b"hello", "Invalid value. at 0"),
     (b"", "The document is empty. at 0"),
@@ -42,35 +42,35 @@ SYNTAX = [
 
 
 @pytest.mark.parametrize(("raw", "text"), SYNTAX)
-def test_syntax_errors_have_tritons_words_and_byte_offset(raw, text):
+def test_syntax_errors_have_tritons_text_and_offset(raw, text):
     with pytest.raises(Internal) as caught:
         document.parse(raw)
     assert caught.value.message == f"failed to parse the request JSON buffer: {text}"
 
 
 @pytest.mark.parametrize("raw", [b"[" * 10_000, b"[" * 10_000 + b"]" * 10_000, b'{"a":' * 10_000])
-def test_nesting_without_end_is_refused(raw):
+def test_deep_nesting_is_refused(raw):
     with pytest.raises(InvalidArgument, match=r"JSON nesting depth exceeds maximum allowed limit \(100\)"):
         document.parse(raw)
 
 
-def test_numbers_that_only_triton_knows_are_read():
+def test_infinity_is_accepted():
     assert document.parse(b"[Infinity,-Infinity]") == [float("inf"), -float("inf")]
 
 
-def test_whole_surrogate_pairs_and_escaped_backslashes_are_read():
+def test_surrogate_pairs_and_escaped_backslashes_are_accepted():
     assert document.parse(b'["\\ud83d\\uDC4d", "\\\\ud800"]') == ["👍", "\\ud800"]
 
 
-def test_the_first_of_two_equal_members_wins():
+def test_the_first_duplicate_member_wins():
     assert document.parse(b'{"a":1,"a":2}') == {"a": 1}
 
 
-def test_objects_may_be_made_of_their_members():
+def test_objects_may_be_converted():
     assert document.parse(b'{"a":1,"a":{"b":2}}', tuple) == (("a", 1), ("a", (("b", 2),)))
 
 
-def test_a_number_of_very_many_digits_is_refused():
+def test_a_number_with_many_digits_is_refused():
     with pytest.raises(Internal, match=r"Number too big"):
         document.parse(b"1" * 10_000)
 
@@ -82,12 +82,12 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_every_json_value_is_read_as_python_reads_it(value):
+def test_json_values_are_parsed_like_the_standard_library(value):
     assert document.parse(json.dumps(value).encode()) == value
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_are_read_or_refused(raw):
+def test_arbitrary_bytes_are_parsed_or_refused(raw):
     try:
         document.parse(raw)
     except Internal as error:
@@ -114,7 +114,7 @@ def test_a_truncated_document_is_refused_or_shorter(value, data):
         (document.as_uint, 1, 1.0, "non-unsigned-integer as unsigned-integer"),
     ],
 )
-def test_accessors_take_one_kind(accessor, good, bad, words):
+def test_accessors_check_the_type(accessor, good, bad, words):
     assert accessor(good) == good
     with pytest.raises(Internal) as caught:
         accessor(bad)
@@ -138,6 +138,6 @@ def test_a_missing_member_is_named(holder):
         (b'{"a": "b\xff"}', "Invalid encoding in string. at 8"),
     ],
 )
-def test_bytes_that_are_no_text_are_named_by_what_was_expected_there(raw, text):
+def test_invalid_utf8_has_the_error_of_its_position(raw, text):
     with pytest.raises(Internal, match=text):
         document.parse(raw)

@@ -22,7 +22,7 @@ def read(datatype, shape, data, limit=LIMIT):
 
 
 @given(st.data(), st.sampled_from(IN_JSON), hnp.array_shapes(min_dims=1, max_dims=4, max_side=3))
-def test_numbers_come_back_nested_and_flat(data, datatype, shape):
+def test_numbers_round_trip_nested_and_flat(data, datatype, shape):
     array = data.draw(hnp.arrays(DTYPES[datatype], shape))
     tensor = Tensor.from_numpy("x", array)
     written = json.loads(msgspec.json.encode(to_json(tensor)))
@@ -33,7 +33,7 @@ def test_numbers_come_back_nested_and_flat(data, datatype, shape):
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
-def test_strings_come_back(texts):
+def test_strings_round_trip(texts):
     tensor = read("BYTES", [len(texts)], texts)
     assert tensor.strings() == [text.encode() for text in texts]
     assert to_json(tensor) == texts
@@ -69,7 +69,7 @@ def test_a_double_too_large_for_a_float_is_infinite():
         ("FP32", None, "non-number as double"),
     ],
 )
-def test_values_of_another_kind_are_refused(datatype, value, words):
+def test_values_of_the_wrong_type_are_refused(datatype, value, words):
     with pytest.raises(Internal) as caught:
         read(datatype, [1], [value])
     assert caught.value.message.startswith(f"Unable to parse 'data': attempt to access JSON {words}: ")
@@ -93,20 +93,20 @@ def test_values_of_another_kind_are_refused(datatype, value, words):
         ("string", ["a", "b"], "there is no datatype 'string'; did you mean 'BYTES'?"),
     ],
 )
-def test_what_was_sent_and_what_is_taken_follow(datatype, values, hint):
+def test_errors_name_the_value_and_the_expected_type(datatype, values, hint):
     with pytest.raises(TritonError) as caught:
         read(datatype, [2], values)
     assert caught.value.message.endswith(f": {hint}")
 
 
-def test_a_string_tensor_takes_strings_only():
+def test_a_string_tensor_accepts_strings_only():
     with pytest.raises(
         Internal, match=r"^Unable to parse JSON bytes array: attempt to access JSON non-string as string: "
     ):
         read("BYTES", [1], [1])
 
 
-def test_too_many_and_too_few_values_are_told():
+def test_too_many_and_too_few_values_are_refused():
     with pytest.raises(Internal, match=r"^Unable to parse 'data': Shape does not match true shape of 'data' field: "):
         read("INT32", [2], [1, 2, 3])
     with pytest.raises(Internal, match=r"^Failed to parse 'data' field: shape does not match true shape: "):
@@ -145,7 +145,7 @@ def test_a_tensor_without_elements_ignores_its_data(shape):
         assert (tensor.nbytes, tensor.shape) == (0, tuple(shape))
 
 
-def test_sizes_beyond_measure_are_refused():
+def test_size_overflows_are_refused():
     with pytest.raises(InvalidArgument, match=r"contains one or more invalid dimensions"):
         read("INT32", [2**63], [1])
     with pytest.raises(InvalidArgument, match=r"causes total element count to exceed maximum size"):
@@ -191,7 +191,7 @@ def test_the_element_count_is_a_product_or_an_error(shape):
         assert count == (math.prod(shape) if shape else 0)
 
 
-def test_a_dimension_beyond_64_bits_is_no_dimension():
+def test_a_dimension_above_64_bits_is_refused():
     with pytest.raises(Internal, match="Unable to parse 'shape': attempt to access JSON non-unsigned-integer"):
         element_count("x", (1, 2**64))
 

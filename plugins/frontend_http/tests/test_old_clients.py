@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import json
 
-from tritonpy.listening.http1.connection import _answer_without_chunks as answer_without_chunks
+from tritonpy.network.http1.connection import _disable_chunks as disable_chunks
 
-from .wire import connect, read_to_end, request
+from .raw_http import connect, read_to_end, request
 
 
-def test_a_stream_of_events_has_no_chunks_for_an_old_client(server, engine):
+def test_http10_clients_get_events_without_chunks(server, engine):
     body = json.dumps({"X": [1.5, 2.5]}).encode()
     with connect(server) as stream:
         stream.sendall(request(body, path="/v2/models/echo/generate_stream", version="1.0"))
@@ -18,12 +18,12 @@ def test_a_stream_of_events_has_no_chunks_for_an_old_client(server, engine):
     assert events.endswith(b"}\n\n")
 
 
-def test_any_number_of_bytes_is_the_right_one():
+def test_responses_without_chunks_may_have_any_size():
     class Cycle:
         chunked_encoding, expected_content_length = None, 0
 
     cycle = Cycle()
-    answer_without_chunks(cycle)
+    disable_chunks(cycle)
     assert cycle.chunked_encoding is False
     assert (10 > cycle.expected_content_length) is False  # noqa: SIM300
     cycle.expected_content_length -= 10

@@ -1,4 +1,4 @@
-"""What happens on a connection."""
+"""Behavior of a connection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import socket
 
 import numpy as np
 
-from .wire import standing_still
+from .raw_http import paused_loop
 
 BODY = json.dumps({"inputs": [{"name": "X", "datatype": "FP32", "shape": [1], "data": [1]}]}).encode()
 SECONDS = 30
@@ -25,7 +25,7 @@ def connect(server):
 
 
 def read_reply(stream, method="POST"):
-    """Read one response off a socket that goes on."""
+    """Read one response from a socket that stays open."""
     response = http.client.HTTPResponse(stream, method=method)
     response.begin()
     body = response.read()
@@ -34,7 +34,7 @@ def read_reply(stream, method="POST"):
 
 
 def read_reply_from(file):
-    """Read one response of several from a file that goes on: status and body."""
+    """Read one of several responses from a file: status and body."""
     status = int(file.readline().split()[1])
     headers = dict(line.split(b": ", 1) for line in iter(file.readline, b"\r\n"))
     lengths = {name.lower(): value for name, value in headers.items()}
@@ -49,7 +49,7 @@ def wait_until(condition, server):
     server.run(poll())
 
 
-def test_a_connection_serves_many_requests_of_both_kinds(server):
+def test_a_connection_serves_inference_and_other_requests(server):
     connection = server.connect()
     for _ in range(3):
         connection.request("POST", "/v2/models/echo/infer?x=1", BODY)
@@ -59,7 +59,7 @@ def test_a_connection_serves_many_requests_of_both_kinds(server):
     connection.close()
 
 
-def test_pipelined_requests_are_answered_in_order(server, engine):
+def test_pipelined_requests_are_served_in_order(server, engine):
     engine.hold = True
     with connect(server) as stream:
         other = b"GET /v2 HTTP/1.1\r\nhost: x\r\n\r\n"
@@ -79,7 +79,7 @@ def test_pipelined_requests_are_answered_in_order(server, engine):
 
 
 class _Unclosed:
-    """Keeps http.client from closing the stream after the first response."""
+    """Prevents http.client from closing the stream after the first response."""
 
     def __init__(self, file):
         self._file = file
@@ -91,7 +91,7 @@ class _Unclosed:
         pass
 
 
-def test_a_body_in_many_pieces_is_put_together(server):
+def test_a_body_in_many_parts_is_joined(server):
     array = np.random.default_rng(2).random(300_000)
     header = {
         "inputs": [
@@ -111,7 +111,7 @@ def test_a_chunked_body_is_read(server):
     connection.close()
 
 
-def test_too_many_chunks_end_the_connection(server):
+def test_too_many_chunks_close_the_connection(server):
     with connect(server) as stream:
         stream.sendall(b"POST /v2/models/echo/infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n")
         stream.sendall(b"1\r\nx\r\n" * 65_537)
@@ -122,7 +122,7 @@ def test_too_many_chunks_end_the_connection(server):
         assert stream.recv(1) == b""
 
 
-def test_a_client_that_asks_first_is_told_to_continue(server):
+def test_100_continue_is_sent_on_request(server):
     with connect(server) as stream:
         head, _, body = request(headers="expect: 100-continue\r\n").partition(b"\r\n\r\n")
         stream.sendall(head + b"\r\n\r\n")
@@ -131,7 +131,7 @@ def test_a_client_that_asks_first_is_told_to_continue(server):
         assert read_reply(stream)[0] == 200
 
 
-def test_a_connection_is_closed_where_the_client_says_so(server):
+def test_a_connection_is_closed_on_request(server):
     for options in ({"headers": "connection: close\r\n"}, {"version": "1.0"}):
         with connect(server) as stream:
             stream.sendall(request(**options))
@@ -140,25 +140,25 @@ def test_a_connection_is_closed_where_the_client_says_so(server):
             assert stream.recv(1) == b""
 
 
-def test_a_client_that_goes_away_cancels_its_request(server, engine):
+def test_a_disconnect_cancels_the_request(server, engine):
     engine.hold = True
     with connect(server) as stream:
         stream.sendall(request())
         assert engine.arrived.wait(SECONDS)
     wait_until(lambda: engine.requests[0].cancelled, server)
-    server.loop.call_soon_threadsafe(engine.release)  # the late answer meets a closed connection
+    server.loop.call_soon_threadsafe(engine.release)  # the late response finds a closed connection
     engine.hold = False
     assert server.infer(BODY).status == 200
 
 
-def test_a_client_that_goes_away_in_its_body_leaves_nothing(server, engine):
+def test_a_disconnect_during_the_body_leaves_nothing(server, engine):
     with connect(server) as stream:
         stream.sendall(request()[:-5])
     assert server.infer(BODY).status == 200
     assert len(engine.requests) == 1
 
 
-def test_a_client_that_goes_away_with_requests_in_line_leaves_nothing(server, engine):
+def test_a_disconnect_with_pipelined_requests_leaves_nothing(server, engine):
     engine.hold = True
     with connect(server) as stream:
         stream.sendall(request() + request() + request())
@@ -166,7 +166,7 @@ def test_a_client_that_goes_away_with_requests_in_line_leaves_nothing(server, en
     engine.hold = False
     server.loop.call_soon_threadsafe(engine.release)
     wait_until(lambda: not server.frontend._server.server_state.connections, server)
-    assert server.frontend._composition.calls._open == 0
+    assert server.frontend._service.calls._inflight == 0
 
 
 def test_what_is_not_http_is_refused(server):
@@ -186,7 +186,7 @@ def test_no_delay_is_set_on_connections(server):
     connection.close()
 
 
-def test_requests_with_a_known_head_are_answered_each_with_its_own_body(server, engine):
+def test_requests_with_a_cached_head_have_their_own_bodies(server, engine):
     with connect(server) as stream:
         file = stream.makefile("rb")
         for number in (1, 2, 3):
@@ -197,7 +197,7 @@ def test_requests_with_a_known_head_are_answered_each_with_its_own_body(server, 
     assert len(engine.requests) == 3
 
 
-def test_a_known_head_whose_body_comes_later_waits_for_it(server, engine):
+def test_a_cached_head_waits_for_its_body(server, engine):
     with connect(server) as stream:
         file = stream.makefile("rb")
         for _ in range(2):
@@ -209,7 +209,7 @@ def test_a_known_head_whose_body_comes_later_waits_for_it(server, engine):
         assert json.loads(read_reply_from(file)[1])["name"] == "triton"
 
 
-def test_a_known_head_sent_while_its_predecessor_runs_waits_its_turn(server, engine):
+def test_a_pipelined_request_with_a_cached_head_waits(server, engine):
     with connect(server) as stream:
         file = stream.makefile("rb")
         stream.sendall(request())
@@ -230,7 +230,7 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not(start_server, engine
         engine.hold = True
         busy.sendall(request())
         assert engine.arrived.wait(SECONDS)
-        with standing_still(server):  # its next request is there when the time begins that it may be idle
+        with paused_loop(server):  # its next request has arrived when the idle period starts
             server.loop.call_soon_threadsafe(engine.release)
             busy.sendall(request())
         assert read_reply_from(busy_file)[0] == 200

@@ -23,19 +23,19 @@ def decode(body, model, limit=1000):
     return decode_raw(body, model, "m", -1, SINK, limit).inputs["X0"]
 
 
-def test_the_variable_dimension_takes_what_is_there():
+def test_the_variable_dimension_is_inferred():
     body = np.arange(6, dtype=np.float32).tobytes()
     np.testing.assert_array_equal(decode(body, config(2, -1)).numpy(), [[0, 1, 2], [3, 4, 5]])
     assert decode(body, config(-1, 3, batch=4)).shape == (1, 2, 3)
     assert decode(b"", config(-1)).shape == (0,)
 
 
-def test_a_size_that_does_not_fit_is_left_to_validation():
+def test_a_size_mismatch_is_left_to_validation():
     tensor = decode(b"12345", config(-1))
     assert (tensor.shape, tensor.nbytes) == ((1,), 5)
 
 
-def test_a_string_input_takes_the_body_as_its_one_element():
+def test_a_string_input_has_the_body_as_its_only_element():
     tensor = decode(b"hello", config(1, datatype="BYTES", batch=8))
     assert (tensor.shape, tensor.strings()) == ((1, 1), [b"hello"])
 
@@ -69,6 +69,6 @@ def test_models_whose_input_cannot_be_deduced_are_refused(model, text):
     assert caught.value.message == text
 
 
-def test_the_size_limit_holds():
+def test_an_oversized_body_is_refused():
     with pytest.raises(InvalidArgument, match=r"^Raw input has a byte_size \(8 bytes\) that exceeds the maximum"):
         decode(bytes(8), config(-1), limit=7)

@@ -8,12 +8,12 @@ from tritonpy_frontend_http.regions import region_slice
 
 
 @pytest.mark.parametrize("kind", [InputParameters, OutputParameters])
-def test_where_a_tensor_lies(kind):
+def test_region_parameters_become_a_slice(kind):
     given = kind(shared_memory_region="r", shared_memory_offset=2**64 - 1, shared_memory_byte_size=8)
     assert region_slice("r", given) == RegionSlice("r", 2**64 - 1, 8)
 
 
-def test_numbers_have_64_bits():
+def test_numbers_above_64_bits_are_refused():
     with pytest.raises(Internal) as refusal:
         region_slice("r", InputParameters(shared_memory_offset=2**64))
     assert refusal.value.message == (

@@ -24,7 +24,7 @@ UNKNOWN = [
 ]  # fmt: skip
 
 
-def test_every_get_route_answers(server):
+def test_every_get_route_succeeds(server):
     for path in EVERY_GET:
         assert server.call("GET", path).status == 200, path
 
@@ -59,7 +59,7 @@ def test_health_has_no_body(server, engine):
     assert (server.call("GET", "/v2/health/ready").status, server.call("GET", "/v2/health/live").status) == (400, 200)
 
 
-def test_a_server_that_cannot_say_is_unavailable(server, engine):
+def test_an_exception_in_the_readiness_check_is_503(server, engine):
     def unavailable():
         raise Unavailable("Server not ready")
 
@@ -76,30 +76,30 @@ def test_metadata(server):
     )
 
 
-def test_a_model_that_does_not_serve(server):
+def test_a_model_that_is_not_ready(server):
     reply = server.call("GET", "/v2/models/echo/versions/3/ready")
     assert (reply.status, reply.error) == (400, "Model version not ready")
     reply = server.call("GET", "/v2/models/nope/config")
     assert (reply.status, reply.error) == (404, "Request for unknown model: 'nope' is not found")
 
 
-def test_a_model_that_thinks_about_its_readiness_holds_up_nobody_else(server, engine):
-    thinks, other_was_answered = threading.Event(), threading.Event()
+def test_a_slow_readiness_check_does_not_block_other_calls(server, engine):
+    is_checking, other_finished = threading.Event(), threading.Event()
 
-    def think(_name, _version):
-        thinks.set()
-        return other_was_answered.wait(20)
+    def check_slowly(_name, _version):
+        is_checking.set()
+        return other_finished.wait(20)
 
-    engine.is_model_ready = think
+    engine.is_model_ready = check_slowly
     with ThreadPoolExecutor(1) as pool:
-        thinking = pool.submit(server.call, "GET", "/v2/models/echo/ready")
-        assert thinks.wait(20)
+        readiness = pool.submit(server.call, "GET", "/v2/models/echo/ready")
+        assert is_checking.wait(20)
         assert server.call("GET", "/v2/models/echo").status == 200
-        other_was_answered.set()
-        assert thinking.result(20).status == 200
+        other_finished.set()
+        assert readiness.result(20).status == 200
 
 
-def test_a_version_beyond_measure(server):
+def test_a_version_above_64_bits_is_refused(server):
     reply = server.call("GET", "/v2/models/echo/versions/99999999999999999999")
     assert reply.status == 400
     assert reply.error.startswith("failed to get model version from specified version string '99999999999999999999'")
@@ -138,7 +138,7 @@ def test_the_repository_index(server):
 
 
 def test_load_passes_configuration_and_files(server, engine):
-    content = bytes(range(256)) * 50_000  # beyond Litestar's own limit of 10 MB
+    content = bytes(range(256)) * 50_000  # above Litestar's default limit of 10 MB
     parameters = {"config": "{}", "file:1/model.onnx": base64.b64encode(content).decode()}
     reply = server.call("POST", "/v2/repository/models/echo/load", {"parameters": parameters})
     assert (reply.status, reply.body) == (200, b"")
@@ -160,7 +160,7 @@ def test_load_passes_configuration_and_files(server, engine):
         ({"file:1/x": "###"}, 400, "the content of 'file:1/x' is not valid base64"),
     ],
 )
-def test_bad_parameters_of_a_load(server, engine, parameters, status, text):
+def test_invalid_load_parameters_are_refused(server, engine, parameters, status, text):
     reply = server.call("POST", "/v2/repository/models/echo/load", {"parameters": parameters})
     assert reply.status == status
     assert reply.error.startswith(text)
@@ -198,16 +198,16 @@ def test_json_bodies_are_limited(start_server):
     )
 
 
-def test_the_unexpected_is_logged_and_answered_with_an_incident(server, engine, caplog):
+def test_an_unexpected_error_is_logged_with_an_error_id(server, engine, caplog):
     def broken():
         raise RuntimeError("secret")
 
     engine.server_metadata = broken
     reply = server.call("GET", "/v2")
     assert reply.status == 500
-    incident = reply.error.split("incident ")[1].split()[0]
+    error_id = reply.error.split("error id ")[1].split()[0]
     assert "secret" not in reply.error
-    assert any(incident in record.getMessage() and record.exc_info for record in caplog.records)
+    assert any(error_id in record.getMessage() and record.exc_info for record in caplog.records)
 
 
 def test_openapi_describes_the_routes(server):
@@ -220,7 +220,7 @@ def test_openapi_describes_the_routes(server):
     }
 
 
-def test_a_model_may_be_called_like_a_part_of_a_path(server):
+def test_a_model_may_be_named_like_a_path_segment(server):
     reply = server.call("GET", "/v2/models/versions/ready")
     assert (reply.status, reply.error) == (400, "Model version not ready")
     reply = server.call("POST", "/v2/repository/models/versions/load", {})
@@ -228,7 +228,7 @@ def test_a_model_may_be_called_like_a_part_of_a_path(server):
     assert server.call("GET", "/v2/models/versions/versions/x/ready").status == 404
 
 
-def test_the_readiness_of_a_model_is_plain_text_whatever_it_says(server):
+def test_model_readiness_has_the_content_type_text(server):
     for path in ("/v2/models/echo/ready", "/v2/models/other/ready"):
         assert server.call("GET", path).headers["content-type"] == "text/plain"
 
@@ -243,7 +243,7 @@ def test_the_readiness_of_a_model_is_plain_text_whatever_it_says(server):
         ("/v2/models/nowhere/ready", 400),
     ],
 )
-def test_head_on_a_health_route_is_get_without_the_body(server, path, status):
+def test_head_on_a_health_route_is_get_without_body(server, path, status):
     get, head = server.call("GET", path), server.call("HEAD", path)
     assert (head.status, head.body) == (status, b"")
     assert get.status == status
@@ -261,6 +261,6 @@ def test_head_on_a_health_route_is_get_without_the_body(server, path, status):
         ("HEAD", "/v2/logging", "GET, POST"),
     ],
 )
-def test_a_method_that_is_not_allowed_is_answered_with_those_that_are(server, method, path, allowed):
+def test_a_405_response_lists_the_allowed_methods(server, method, path, allowed):
     reply = server.call(method, path)
     assert (reply.status, reply.headers["allow"]) == (405, allowed)

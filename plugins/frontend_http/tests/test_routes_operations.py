@@ -5,13 +5,13 @@ import pytest
 from tritonpy import ApiCategory, Conflict, Engine, NotFound, Restriction, Unauthenticated, Unavailable, Verb
 
 from .conftest import FakeEngine
-from .doorkeeper import Doorkeeper
+from .recording_authorizer import RecordingAuthorizer
 
 PATH = "/v2/toys/ball"
 
 
-class Offering(FakeEngine):
-    """Offers what the toy engine does."""
+class OperationsEngine(FakeEngine):
+    """A fake engine with the operations of the toy engine."""
 
     refusal: Exception | None = None
 
@@ -26,34 +26,34 @@ class Offering(FakeEngine):
 
 @pytest.fixture
 def engine():
-    return Offering()
+    return OperationsEngine()
 
 
-def test_an_operation_gets_path_body_and_revision_and_answers_with_its_tag(server):
+def test_an_operation_receives_path_body_and_revision(server):
     reply = server.call("PUT", PATH, {"a": [1, None]}, {"If-Match": '"3"'})
     assert (reply.status, reply.headers["etag"]) == (200, '"4"')
     assert reply.headers["content-type"] == "application/json"
-    assert reply.json == {"thing": "ball", "said": {"a": [1, None]}, "revision": 4}
+    assert reply.json == {"thing": "ball", "body": {"a": [1, None]}, "revision": 4}
     assert server.call("PUT", "/v2/toys/gro%C3%9F", "text").json["thing"] == "groß"
     assert server.call("PUT", PATH, False, {"If-Match": "7"}).json["revision"] == 8
 
 
-def test_without_a_body_there_is_none_and_an_empty_object_is_one(server):
+def test_an_empty_object_is_a_body(server):
     reply = server.call("PUT", PATH)
-    assert (reply.status, reply.error) == (400, "say something, and it is repeated")
-    assert server.call("PUT", PATH, {}).json["said"] == {}
+    assert (reply.status, reply.error) == (400, "the operation needs a body")
+    assert server.call("PUT", PATH, {}).json["body"] == {}
 
 
 @pytest.mark.parametrize(
     ("error", "status"), [(NotFound("gone"), 404), (Conflict("changed"), 412), (Unavailable("later"), 503)]
 )
-def test_what_it_refuses_is_an_error_like_any_other(server, engine, error, status):
+def test_an_error_of_an_operation_has_its_status(server, engine, error, status):
     engine.refusal = error
     reply = server.call("PUT", PATH, {})
     assert (reply.status, reply.error) == (status, error.message)
 
 
-def test_a_bug_in_it_is_no_more_than_an_incident(server, engine):
+def test_an_exception_in_an_operation_is_an_internal_error(server, engine):
     engine.refusal = ZeroDivisionError()
     assert server.call("PUT", PATH, {}).status == 500
     engine.refusal = None
@@ -61,10 +61,10 @@ def test_a_bug_in_it_is_no_more_than_an_incident(server, engine):
 
 
 @pytest.mark.parametrize("tag", ["*", 'W/"3"', "x", "-1", '"1", "2"', "9" * 30])
-def test_a_tag_that_no_answer_had_is_refused(server, tag):
+def test_an_invalid_etag_is_refused(server, tag):
     reply = server.call("PUT", PATH, {}, {"If-Match": tag})
     assert reply.status == 400
-    assert "If-Match must be the ETag of an answer" in reply.error
+    assert "If-Match must be the ETag of a response" in reply.error
 
 
 def test_a_body_must_be_json(server):
@@ -73,31 +73,31 @@ def test_a_body_must_be_json(server):
     assert reply.error.startswith("failed to parse the request JSON buffer")
 
 
-def test_other_methods_and_paths_are_not_there(server):
+def test_other_methods_and_paths_are_refused(server):
     for method in ("GET", "POST", "DELETE"):
         assert server.call(method, PATH).status == 405
     for path in ("/v2/toys", "/v2/toys/", "/v2/toys/a/b", "/v2/toys/a%2Fb"):
         assert server.call("PUT", path, {}).status == 404
 
 
-def test_it_is_described(server):
+def test_operations_are_in_the_openapi_description(server):
     described = server.call("GET", "/schema/openapi.json").json["paths"]["/v2/toys/{thing}"]["put"]
-    assert described["summary"] == "Say of a toy what the caller says."
+    assert described["summary"] == "Return the body of the call."
     assert [each["name"] for each in described["parameters"]] == ["thing"]
 
 
-def test_it_takes_its_right_on_the_server(start_server):
-    keeper = Doorkeeper()
-    server = start_server(keeper)
+def test_an_operation_requires_its_right(start_server):
+    authorizer = RecordingAuthorizer()
+    server = start_server(authorizer)
     assert server.call("PUT", PATH, {}).status == 200
     assert server.call("GET", PATH).status == 405
-    assert keeper.asked == [(Verb.MANAGE, ""), (Verb.ADMIN, "")]
-    keeper.refusal = Unauthenticated("who")
+    assert authorizer.checks == [(Verb.MANAGE, ""), (Verb.ADMIN, "")]
+    authorizer.refusal = Unauthenticated("who")
     assert server.call("PUT", PATH, {}).status == 401
     assert server.call("PUT", "/v2/toys", {}).status == 404
 
 
-def test_it_may_be_restricted(start_server):
+def test_operations_may_be_restricted(start_server):
     server = start_server(restricted_apis=(Restriction((ApiCategory.OPERATIONS,), "secret", "v"),))
     reply = server.call("PUT", PATH, {})
     assert (reply.status, reply.error) == (403, "This API is restricted, expecting header 'secret'")
@@ -105,7 +105,7 @@ def test_it_may_be_restricted(start_server):
     assert server.call("GET", "/v2").status == 200
 
 
-def test_an_engine_offers_nothing_unless_it_does():
+def test_an_engine_has_no_operations_by_default():
     assert Engine.operations(FakeEngine()) == ()
     with pytest.raises(NotFound):
         Engine.operate(FakeEngine(), "nothing", None)

@@ -29,8 +29,8 @@ def test_settings_are_read_changed_and_cleared(server):
 
 def test_an_unknown_model_is_refused_before_its_body_is_read(server):
     for method, body in (("GET", None), ("POST", b"{oops")):
-        reply = server.call(method, "/v2/models/nobody/trace/setting", body)
-        assert (reply.status, reply.error) == (400, "Request for unknown model : nobody")
+        reply = server.call(method, "/v2/models/unknown/trace/setting", body)
+        assert (reply.status, reply.error) == (400, "Request for unknown model : unknown")
 
 
 @pytest.mark.parametrize("path", [TRACE, LOGGING])
@@ -40,13 +40,13 @@ def test_a_body_must_be_json(server, path):
         assert (reply.status, reply.error) == (500, f"failed to parse the request JSON buffer: {text}")
 
 
-def test_a_wrong_value_changes_nothing(server):
+def test_an_invalid_value_changes_nothing(server):
     reply = server.call("POST", TRACE, {"trace_count": "9", "log_frequency": "x"})
     assert (reply.status, reply.error) == (400, "Unable to parse 'log_frequency', got: x")
     assert server.call("GET", TRACE).json == OFF
 
 
-def test_logging_is_read_and_changed_up_to_a_mistake(server):
+def test_log_settings_before_an_invalid_one_take_effect(server):
     before = server.call("GET", LOGGING).json
     assert before == {
         "log_file": "", "log_info": True, "log_warning": True, "log_error": True, "log_verbose_level": 0,

@@ -13,7 +13,7 @@ def path(kind, action, region=""):
     return f"/v2/{kind}sharedmemory/region/{region}/{action}" if region else f"/v2/{kind}sharedmemory/{action}"
 
 
-def test_the_status_is_a_list(server, engine):
+def test_the_status_lists_regions(server, engine):
     reply = server.call("GET", path("system", "status"))
     assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
     assert reply.json == [
@@ -35,7 +35,7 @@ def test_a_system_region_is_registered(server, engine):
     ]  # fmt: skip
 
 
-def test_a_region_of_a_gpu_is_registered(server, engine):
+def test_a_cuda_region_is_registered(server, engine):
     reply = server.call("POST", path("cuda", "register", "r"), CUDA)
     assert (reply.status, reply.body) == (200, b"")
     assert engine.calls[-1] == ("register_cuda_region", "r", HANDLE, 1, 8)
@@ -47,7 +47,7 @@ def test_regions_are_unregistered_by_name_or_all(server, engine):
     assert engine.calls == [("unregister_regions", "system", "r"), ("unregister_regions", "cuda", "")]
 
 
-def test_what_the_engine_refuses_comes_before_what_is_wrong_with_the_body(server, engine):
+def test_engine_errors_take_precedence_over_body_errors(server, engine):
     reply = server.call("POST", path("system", "register", "refused"), b"no JSON")
     assert (reply.status, reply.error) == (501, "not here")
     reply = server.call("POST", path("system", "register", "taken"), SYSTEM)
@@ -55,7 +55,7 @@ def test_what_the_engine_refuses_comes_before_what_is_wrong_with_the_body(server
 
 
 @pytest.mark.parametrize("name", ["a%20b", "%2e%2e", "a+b", "%", "a%2"])
-def test_the_name_of_a_region_is_what_stands_in_the_path(server, engine, name):
+def test_region_names_are_not_unescaped(server, engine, name):
     assert server.call("POST", path("system", "register", name), SYSTEM).status == 200
     assert engine.calls[-1][:2] == ("register_system_region", name)
 
@@ -78,7 +78,7 @@ NOT_UINT = "attempt to access JSON non-unsigned-integer as unsigned-integer"
         ({"key": "/k", "offset": None, "byte_size": 8}, 500, NOT_UINT),
     ],
 )
-def test_what_is_wrong_with_a_registration_is_said_in_tritons_words(server, engine, body, status, text):
+def test_invalid_registrations_have_tritons_error_texts(server, engine, body, status, text):
     reply = server.call("POST", path("system", "register", "r"), body)
     assert (reply.status, reply.error) == (status, text)
     assert engine.calls == [("check_region", "system", "r")]
@@ -99,13 +99,13 @@ WRONG_HANDLE = "'raw_handle' must be a valid base64 encoded cudaIpcMemHandle_t"
         ({"byte_size": "8"}, NOT_UINT),
     ],
 )
-def test_what_is_wrong_with_memory_of_a_gpu_is_said_so_too(server, engine, change, text):
+def test_invalid_cuda_registrations_have_tritons_error_texts(server, engine, change, text):
     assert server.call("POST", path("cuda", "register", "r"), CUDA | change).error == text
     assert engine.calls == [("check_region", "cuda", "r")]
 
 
 @pytest.mark.parametrize("missing", ["raw_handle", "device_id", "byte_size"])
-def test_memory_of_a_gpu_needs_all_of_it(server, missing):
+def test_cuda_registrations_require_every_field(server, missing):
     reply = server.call(
         "POST", path("cuda", "register", "r"), {key: value for key, value in CUDA.items() if key != missing}
     )

@@ -33,13 +33,13 @@ def test_trace_settings_are_read(body, changes):
         ({"trace_rate": 5}, Internal, "attempt to access JSON non-string as string"),
     ],
 )
-def test_trace_settings_of_another_type_are_refused(body, kind, text):
+def test_trace_settings_of_the_wrong_type_are_refused(body, kind, text):
     with pytest.raises(kind) as refused:
         read_trace_changes(body)
     assert refused.value.message == text
 
 
-def test_a_count_that_is_too_small_is_refused_in_the_words_of_this_protocol():
+def test_a_too_small_count_has_the_text_of_this_protocol():
     with pytest.raises(Exception, match="Expecting value >= -1, got:-2"):
         read_trace_changes({"trace_count": "-2"})
 
@@ -65,11 +65,11 @@ def test_trace_settings_are_written():
         ({"log_verbose_level": 2**32 - 1}, [LogChanges(verbose=-1)]),
     ],
 )
-def test_log_settings_are_read_one_by_one(body, changes):
+def test_log_settings_are_read_separately(body, changes):
     assert list(read_log_changes(body)) == changes
 
 
-def test_what_stands_before_a_mistake_is_read():
+def test_changes_before_an_invalid_one_are_returned():
     changes = read_log_changes({"log_info": False, "log_format": "xml"})
     assert next(changes) == LogChanges(info=False, warning=UNSET)
     with pytest.raises(Unavailable) as refused:
@@ -87,7 +87,7 @@ def test_what_stands_before_a_mistake_is_read():
         ({"log_format": 7}, Internal),
     ],
 )
-def test_log_settings_of_another_type_are_refused(body, kind):
+def test_log_settings_of_the_wrong_type_are_refused(body, kind):
     with pytest.raises(kind):
         list(read_log_changes(body))
 

@@ -14,20 +14,20 @@ PATH = "/v2/models/echo/infer"
 WHOLE = ["HTTP_RECV_START", "HTTP_RECV_END", "HTTP_SEND_START", "HTTP_SEND_END"]
 
 
-class Noting(Tracer):
-    """Traces every request, or none, and keeps those that ended."""
+class RecordingTracer(Tracer):
+    """Traces every request, or none, and records the ended traces."""
 
     headers = ("traceparent", "tracestate")
 
     def __init__(self, chooses=True):
         self.active = True
         self.chooses = chooses
-        self.asked = []
+        self.sampled = []
         self.ended = []
         self.over = threading.Semaphore(0)
 
     def sample(self, model_name, headers):
-        self.asked.append((model_name, dict(headers)))
+        self.sampled.append((model_name, dict(headers)))
         if not self.chooses:
             return None
         return TraceFamily(TraceLevel.TIMESTAMPS, None, None, lambda _: None, self._ended).trace()
@@ -43,7 +43,7 @@ class Noting(Tracer):
 
 @pytest.fixture
 def tracer():
-    return Noting()
+    return RecordingTracer()
 
 
 @pytest.fixture
@@ -58,12 +58,12 @@ def server(engine, tracer):
     live.close()
 
 
-def test_a_traced_call_notes_when_it_came_and_went(server, tracer):
+def test_a_traced_call_has_all_time_stamps(server, tracer):
     assert server.call("POST", PATH, BODY).status == 200
     assert tracer.wait() == WHOLE
 
 
-def test_its_times_are_in_order(server, tracer):
+def test_time_stamps_are_in_order(server, tracer):
     families = []
     tracer._ended = lambda family: (families.append(family), tracer.over.release())
     server.call("POST", PATH, BODY)
@@ -72,12 +72,12 @@ def test_its_times_are_in_order(server, tracer):
     assert times == sorted(times)
 
 
-def test_the_tracer_sees_the_headers_that_it_wants_and_no_others(server, tracer):
+def test_the_tracer_receives_only_its_headers(server, tracer):
     server.call("POST", PATH, BODY, {"Traceparent": "00-ab", "Authorization": "secret"})
-    assert tracer.asked == [("echo", {"traceparent": "00-ab"})]
+    assert tracer.sampled == [("echo", {"traceparent": "00-ab"})]
 
 
-def test_a_head_that_is_known_is_traced_too(server, tracer):
+def test_requests_with_a_cached_head_are_traced(server, tracer):
     connection = server.connect()
     for _ in range(3):
         connection.request("POST", PATH, b'{"inputs":[{"name":"X","datatype":"FP32","shape":[1],"data":[1]}]}')
@@ -86,10 +86,10 @@ def test_a_head_that_is_known_is_traced_too(server, tracer):
     connection.close()
 
 
-def test_a_call_that_was_not_chosen_is_answered_like_any_other(server, tracer):
+def test_a_call_that_is_not_sampled_is_served(server, tracer):
     tracer.chooses = False
     assert server.call("POST", PATH, BODY).status == 200
-    assert len(tracer.asked) == 1
+    assert len(tracer.sampled) == 1
     assert tracer.ended == []
 
 
@@ -99,18 +99,18 @@ def test_a_call_that_fails_ends_its_trace(server, engine, tracer):
     assert tracer.wait() == WHOLE
 
 
-def test_a_call_that_the_engine_refuses_ends_its_trace(server, engine, tracer):
+def test_a_refused_call_ends_its_trace(server, engine, tracer):
     engine.error = Internal("refused")
     assert server.call("POST", PATH, BODY).status == 500
     assert tracer.wait() == WHOLE
 
 
-def test_a_call_that_cannot_be_read_is_not_traced(server, tracer):
+def test_an_invalid_request_is_not_traced(server, tracer):
     assert server.call("POST", PATH, b"{oops").status != 200
-    assert tracer.asked == []
+    assert tracer.sampled == []
 
 
-def test_a_client_that_goes_away_does_not_keep_its_trace_open(server, engine, tracer):
+def test_a_disconnect_ends_the_trace(server, engine, tracer):
     engine.hold = True
     connection = server.connect()
     connection.request("POST", PATH, b'{"inputs":[{"name":"X","datatype":"FP32","shape":[1],"data":[1]}]}')

@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_frontends() -> Mapping[str, str]:
-    """Offer the frontend as `http`; its module is imported when a server is built with it."""
+    """Register the frontend as `http`. Its module is imported only by a server that uses it."""
     return {"http": "tritonpy_frontend_http.frontend:HttpFrontend"}

@@ -1,4 +1,7 @@
-"""Who may make which HTTP call, and what a request keeps of its headers. Made only where something restricts, forwards, keeps or authenticates."""
+"""Authorization of HTTP calls, and the headers that a request keeps.
+
+Imported only if the server authenticates, restricts APIs, forwards headers or keeps headers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from tritonpy import (
     ApiCategory,
-    Gatekeeper,
+    Authorizer,
     HeaderForwarding,
     InferRequest,
     NotFound,
@@ -49,11 +52,11 @@ _PATHS = (
     (r"/schema(?:/.*)?", ApiCategory.METADATA, Verb.READ),
 )
 ROUTES = tuple((re.compile(pattern), category, verb) for pattern, category, verb in _PATHS)
-"""Every path, unescaped, with its category and the right that it takes; the first that matches counts."""
+"""Patterns of unescaped paths with the category and the right of each; the first match counts."""
 
 
-class Visit:
-    """What was found out about one inference call when its headers had come. `refusal` is set where it ends there."""
+class CallContext:
+    """The principal and the headers of one call. `refusal` is set if the call is denied."""
 
     __slots__ = ("_forwarding", "_headers", "_kept_headers", "principal", "refusal")
 
@@ -66,91 +69,100 @@ class Visit:
         self._forwarding = forwarding
         self._kept_headers = kept_headers
 
-    def keep(self, request: InferRequest) -> None:
-        """Put the caller and the headers that the server keeps into `request`."""
+    def apply_principal(self, request: InferRequest) -> None:
+        """Set the principal and the kept headers of `request`."""
         request.principal = self.principal
         if self._kept_headers:
-            keep_headers(self._readable_headers(), self._kept_headers, request)
+            keep_headers(self._text_headers(), self._kept_headers, request)
 
     def apply(self, request: InferRequest) -> None:
-        """Do that, and add the forwarded headers; raises InvalidArgument for a reserved name."""
-        self.keep(request)
-        if self._forwarding is not None:
-            self._forwarding.apply(self._readable_headers(), request)
+        """Set the principal, the kept headers and the forwarded headers of `request`.
 
-    def _readable_headers(self) -> Iterable[tuple[str, str]]:
-        return ((name, _readable(value)) for name, value in self._headers)
+        Raises InvalidArgument if a forwarded header has a reserved name.
+        """
+        self.apply_principal(request)
+        if self._forwarding is not None:
+            self._forwarding.apply(self._text_headers(), request)
+
+    def _text_headers(self) -> Iterable[tuple[str, str]]:
+        return ((name, _to_text(value)) for name, value in self._headers)
 
 
 class HttpAccess:
-    """The doorkeeper of one frontend. A path that `ROUTES` lacks does not exist."""
+    """Authorizes the calls of one frontend. A path that `ROUTES` lacks does not exist."""
 
     def __init__(
         self,
         restrictions: Sequence[Restriction],
         forward_pattern: str,
-        gatekeeper: Gatekeeper | None,
+        authorizer: Authorizer | None,
         kept_headers: frozenset[str] = frozenset(),
-        note: Callable[[ApiCategory], None] | None = None,
+        count_denial: Callable[[ApiCategory], None] | None = None,
         operations: Sequence[Operation] = (),
     ) -> None:
         self._operations = verbs_by_path(operations)
-        self._restrictions = Restrictions(restrictions, note=note)
+        self._restrictions = Restrictions(restrictions, note=count_denial)
         self._forwarding = HeaderForwarding(forward_pattern) if forward_pattern else None
         self._kept_headers = kept_headers
-        self._gatekeeper = gatekeeper
+        self._authorizer = authorizer
 
-    def refusal(self, scope: Mapping[str, Any]) -> TritonError | None:
-        """Return why the call of an ASGI scope may not go on; where it may, `scope["state"]["visit"]` is what is known of it."""
-        pairs = _decoded(scope["headers"])
-        visit = scope["state"]["visit"] = Visit(pairs, self._forwarding, self._kept_headers)
+    def check_request(self, scope: Mapping[str, Any]) -> TritonError | None:
+        """Return the error of a denied call, or None.
+
+        Sets `scope["state"]["context"]`, a `CallContext`.
+        """
+        pairs = _decode_headers(scope["headers"])
+        context = scope["state"]["context"] = CallContext(pairs, self._forwarding, self._kept_headers)
         try:
-            visit.principal = self._enter(scope, pairs)
+            context.principal = self._authorize_path(scope, pairs)
         except TritonError as error:
             return error
         return None
 
-    def visit(self, model: str, headers: RawHeaders) -> Visit:
-        """Return what is known of an inference call of `model`; `headers` as they were sent."""
-        pairs = _decoded(headers)
-        visit = Visit(pairs, self._forwarding, self._kept_headers)
-        try:
-            visit.principal = self._admit(ApiCategory.INFERENCE, Verb.INFER, model, pairs)
-        except TritonError as error:
-            visit.refusal = error
-        return visit
+    def check_inference(self, model: str, headers: RawHeaders) -> CallContext:
+        """Return the context of an inference call of `model`.
 
-    def _enter(self, scope: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> Principal | None:
+        `headers` are as the client sent them.
+        """
+        pairs = _decode_headers(headers)
+        context = CallContext(pairs, self._forwarding, self._kept_headers)
+        try:
+            context.principal = self._authorize(ApiCategory.INFERENCE, Verb.INFER, model, pairs)
+        except TritonError as error:
+            context.refusal = error
+        return context
+
+    def _authorize_path(self, scope: Mapping[str, Any], headers: Sequence[tuple[str, str]]) -> Principal | None:
         path = scope["path"]
-        # With an escaped slash, whoever splits the path before it is unescaped sees another model than whoever splits it afterwards.
+        # With an escaped slash, splitting before and after unescaping yields different models.
         if b"%2f" not in scope["raw_path"].lower():
             for pattern, category, verb in ROUTES:
                 match = pattern.fullmatch(path)
                 if match is not None:
-                    return self._admit(category, verb, match.groupdict().get("model", ""), headers)
+                    return self._authorize(category, verb, match.groupdict().get("model", ""), headers)
             for pattern, verbs in self._operations:
                 if pattern.fullmatch(path):
-                    return self._admit(ApiCategory.OPERATIONS, verbs.get(scope["method"], Verb.ADMIN), "", headers)
+                    return self._authorize(ApiCategory.OPERATIONS, verbs.get(scope["method"], Verb.ADMIN), "", headers)
         raise NotFound("Not Found")
 
-    def _admit(
+    def _authorize(
         self, category: ApiCategory, verb: Verb, model: str, headers: Sequence[tuple[str, str]]
     ) -> Principal | None:
         missing = self._restrictions.missing(category, headers)
         if missing is not None:
             raise PermissionDenied(f"This API is restricted, expecting header '{missing}'")
-        gatekeeper = self._gatekeeper
-        if gatekeeper is None or (category is ApiCategory.HEALTH and not gatekeeper.guards("health")):
+        authorizer = self._authorizer
+        if authorizer is None or (category is ApiCategory.HEALTH and not authorizer.guards("health")):
             return None
-        return gatekeeper.admit(joined_headers(headers), verb, model)
+        return authorizer.admit(joined_headers(headers), verb, model)
 
 
-def _decoded(headers: RawHeaders) -> list[tuple[str, str]]:
+def _decode_headers(headers: RawHeaders) -> list[tuple[str, str]]:
     return [(name.decode("latin-1"), value.decode("utf-8", "surrogateescape")) for name, value in headers]
 
 
-def _readable(value: str) -> str:
-    """Return a value that is no UTF-8 as Latin-1, which HTTP's headers were once: models take text."""
+def _to_text(value: str) -> str:
+    """Return a header value as text: UTF-8 if it is valid, Latin-1 otherwise."""
     raw = value.encode("utf-8", "surrogateescape")
     try:
         return raw.decode()

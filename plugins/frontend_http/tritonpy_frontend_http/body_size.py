@@ -1,4 +1,4 @@
-"""How much of an inference call's body is worth keeping: a body that will be refused for its size need not be in memory first."""
+"""Size limits of inference bodies, applied before an oversized body is in memory."""
 
 from __future__ import annotations
 
@@ -11,35 +11,44 @@ from tritonpy_frontend_http.errors import BodyTooLarge
 from tritonpy_frontend_http.raw_request import check_raw_size
 
 _LENGTH = b"inference-header-content-length"
-_LONGEST_NUMBER = 19
-_RAISE = "Use max_body_bytes under 'frontends: http:' to increase the limit."
+_MAX_DIGITS = 19
+_REMEDY = "Use max_body_bytes under 'frontends: http:' to increase the limit."
 
 
-def unlimited(headers: Mapping[bytes, bytes], limit: int) -> bool:
-    """Say whether a body may have any size: binary tensors behind a JSON header that is within the limit, not compressed."""
+def is_unlimited(headers: Mapping[bytes, bytes], limit: int) -> bool:
+    """Return whether a body may have any size.
+
+    That is so for uncompressed binary tensors after a JSON header of at most `limit` bytes.
+    """
     length = headers.get(_LENGTH, b"")
     if (
         headers.get(b"content-encoding", b"") not in {b"", b"identity"}
         or not length.isdigit()
-        or len(length) > _LONGEST_NUMBER
+        or len(length) > _MAX_DIGITS
     ):
         return False
     return 0 < int(length) <= limit
 
 
-def announced_size(headers: Mapping[bytes, bytes]) -> int:
-    """Return the size of a body as its head says it, 0 where that says nothing; the parser has refused what is no number."""
+def declared_size(headers: Mapping[bytes, bytes]) -> int:
+    """Return the Content-Length, 0 if there is none.
+
+    The parser has already rejected invalid numbers.
+    """
     return int(headers.get(b"content-length", b"0"))
 
 
 def check_body_size(size: int, most: int) -> None:
-    """Raise BodyTooLarge for a body of more than `most` bytes; 0 for any number."""
+    """Raise BodyTooLarge if `size` exceeds `most` bytes; 0 means no limit."""
     if 0 < most < size:
-        raise BodyTooLarge(size, most, _RAISE)
+        raise BodyTooLarge(size, most, _REMEDY)
 
 
 def refuse_size(headers: Mapping[bytes, bytes], size: int, limit: int) -> None:
-    """Raise InvalidArgument for a body of `size` bytes, more than `limit`, that is not `unlimited`; Unsupported for its compression."""
+    """Raise InvalidArgument with Triton's text for a body of `size` bytes, which exceeds `limit`.
+
+    Raises Unsupported if its compression is unknown.
+    """
     if request_encoding(headers.get(b"content-encoding")):
         raise InvalidArgument(
             f"Compressed data size ({size} bytes) exceeds the maximum allowed value of {limit} bytes. "
@@ -48,5 +57,5 @@ def refuse_size(headers: Mapping[bytes, bytes], size: int, limit: int) -> None:
     length = headers.get(_LENGTH, b"")
     if length == b"0":
         check_raw_size(size, limit)
-    given = length.isdigit() and len(length) <= _LONGEST_NUMBER
+    given = length.isdigit() and len(length) <= _MAX_DIGITS
     check_json_size(int(length) if given else size, limit)

@@ -1,4 +1,4 @@
-"""Compressed bodies: `Content-Encoding` of requests, `Accept-Encoding` for responses; gzip and deflate."""
+"""Compression of bodies with gzip and deflate: `Content-Encoding` and `Accept-Encoding`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ SUPPORTED = b"gzip, deflate"
 
 
 class UnsupportedEncoding(Unsupported):
-    """The request is compressed in a way that is not known; the answer names those that are."""
+    """The request has an unknown Content-Encoding. The response lists the supported ones."""
 
 
 def request_encoding(header: bytes | None) -> str:
-    """Return how a request's body is compressed, "" for not at all; raises UnsupportedEncoding."""
+    """Return the encoding of a request body, "" if it is not compressed.
+
+    Raises UnsupportedEncoding.
+    """
     if not header or header == b"identity":
         return ""
     encoding = header.decode("latin-1")
@@ -26,9 +29,10 @@ def request_encoding(header: bytes | None) -> str:
 
 
 def response_encoding(header: bytes | None) -> str:
-    """Choose from an `Accept-Encoding` header the first of the greatest weights; "" for not compressed.
+    """Return the encoding with the greatest weight in an `Accept-Encoding` header, "" for none.
 
-    As in Triton, `*` is not understood and an entry whose weight is no number is passed over.
+    Among equal weights the first one wins. As in Triton, `*` and entries with an invalid weight
+    are ignored.
     """
     if not header:
         return ""
@@ -45,15 +49,15 @@ def response_encoding(header: bytes | None) -> str:
 
 
 def decompress(body: bytes, limit: int, memory: Reservation | None = None) -> bytes:
-    """Return the data of a gzip or zlib stream, whichever it is; what follows the stream is ignored.
+    """Return the data of a gzip or zlib stream; bytes after the stream are ignored.
 
-    Raises InvalidArgument where there is nothing, where it is damaged, and where the data exceeds `limit` bytes; RequestMemoryFull where
-    it has no room in `memory` beside what that holds.
+    Raises InvalidArgument if the body is empty or damaged, or if the data exceeds `limit` bytes.
+    Raises RequestMemoryFull if `memory` cannot grow by the size of the data.
     """
     if not body:
         raise InvalidArgument("nothing to be decompressed")
     remedy = "Use --http-max-input-size to increase the limit."
-    return decompressed(body, limit, what="the request body", remedy=remedy, memory=memory)
+    return decompressed(body, limit, name="the request body", remedy=remedy, memory=memory)
 
 
 def compress(parts: Iterable[bytes | memoryview], encoding: str) -> bytes:

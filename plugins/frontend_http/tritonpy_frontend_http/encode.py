@@ -1,4 +1,7 @@
-"""InferResponse -> headers and body. Pure: knows no transport."""
+"""Encoding of `InferResponse` and errors into HTTP headers and body.
+
+Independent of the transport.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,17 @@ Headers = Sequence[tuple[bytes, bytes]]
 JSON_TYPE = (b"content-type", b"application/json")
 PLAIN_TYPE = (b"content-type", b"text/plain")
 _BINARY_TYPE = (b"content-type", b"application/octet-stream")
-# Up to this size the parts of a body are joined: one copy costs less than another write.
+# Up to this size, the parts of a body are joined: a copy is cheaper than another write.
 JOIN_BELOW = 64 * 1024
 
-_quote = msgspec.json.encode
+_to_json_bytes = msgspec.json.encode
 
 
-class Reply(msgspec.Struct, gc=False):
-    """An answer in HTTP's terms; `parts` together are the body, `size` its bytes. The headers include `content-length`."""
+class HttpResponse(msgspec.Struct, gc=False):
+    """An HTTP response.
+
+    `parts` joined are the body, of `size` bytes; headers include `content-length`.
+    """
 
     status: int
     headers: Headers
@@ -34,11 +40,11 @@ class Reply(msgspec.Struct, gc=False):
     size: int
 
 
-def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> Reply:
-    """Return the reply for an answer with data.
+def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> HttpResponse:
+    """Return the HTTP response for a response with data.
 
-    `outputs` are those that the request named; each says whether it is sent as binary data. Without them `binary` does, for all.
-    Raises InvalidArgument for an output that JSON cannot carry.
+    `outputs` are the requested outputs; each has a `binary` flag. Without them, `binary` applies to
+    all outputs. Raises InvalidArgument if an output cannot be represented in JSON.
     """
     signature: list[tuple[str, str, tuple[int, ...], int]] = []
     arrays: list[Any] = []
@@ -52,15 +58,15 @@ def encode_infer(response: InferResponse, outputs: Mapping[str, OutputSpec] | No
         return _encode_mixed(response, outputs, binary)
     headers, head, size = _all_binary(response.model_name, response.model_version, tuple(signature))
     if response.id:
-        head = b'{"id":%b,%b' % (_quote(response.id), head[1:])
+        head = b'{"id":%b,%b' % (_to_json_bytes(response.id), head[1:])
         headers = _headers(len(head), size)
     total = len(head) + size
     if total <= JOIN_BELOW:
-        return Reply(200, headers, (b"".join([head, *[array.tobytes() for array in arrays]]),), total)
-    return Reply(200, headers, (head, *[_buffer(array) for array in arrays if array.nbytes]), total)
+        return HttpResponse(200, headers, (b"".join([head, *[array.tobytes() for array in arrays]]),), total)
+    return HttpResponse(200, headers, (head, *[_buffer(array) for array in arrays if array.nbytes]), total)
 
 
-def _encode_mixed(response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> Reply:
+def _encode_mixed(response: InferResponse, outputs: Mapping[str, OutputSpec] | None, binary: bool) -> HttpResponse:
     described: list[bytes] = []
     buffers: list[bytes | memoryview] = []
     size = 0
@@ -78,15 +84,15 @@ def _encode_mixed(response: InferResponse, outputs: Mapping[str, OutputSpec] | N
     total = len(head) + size
     headers = _headers(len(head), size)
     if total <= JOIN_BELOW:
-        return Reply(200, headers, (b"".join((head, *buffers)),), total)
-    return Reply(200, headers, (head, *buffers), total)
+        return HttpResponse(200, headers, (b"".join((head, *buffers)),), total)
+    return HttpResponse(200, headers, (head, *buffers), total)
 
 
 @lru_cache(maxsize=4096)
 def _all_binary(
     name: str, version: int, outputs: tuple[tuple[str, str, tuple[int, ...], int], ...]
 ) -> tuple[Headers, bytes, int]:
-    """Return the headers and the JSON of an answer without id whose outputs are all binary, and how many bytes these are."""
+    """Return headers, JSON and data size of a response without id whose outputs are all binary."""
     size = sum([nbytes for _, _, _, nbytes in outputs])
     head = b'{%b"outputs":[%b]}' % (_model(name, version), b",".join([_binary_output(*output) for output in outputs]))
     return _headers(len(head), size), head, size
@@ -94,7 +100,7 @@ def _all_binary(
 
 @lru_cache(maxsize=4096)
 def _headers(head: int, size: int) -> Headers:
-    """Return the headers of an answer with `head` bytes of JSON and `size` of data behind it."""
+    """Return the headers of a response of `head` bytes of JSON and `size` bytes of data."""
     length = (b"content-length", b"%d" % (head + size))
     if not size:
         return (JSON_TYPE, length)
@@ -106,39 +112,42 @@ def _buffer(array: Any) -> bytes | memoryview:
 
 
 def _head(response: InferResponse, described: list[bytes]) -> bytes:
-    identity = b'"id":%b,' % _quote(response.id) if response.id else b""
-    parameters = b'"parameters":%b,' % _quote(response.parameters) if response.parameters else b""
+    identity = b'"id":%b,' % _to_json_bytes(response.id) if response.id else b""
+    parameters = b'"parameters":%b,' % _to_json_bytes(response.parameters) if response.parameters else b""
     model = _model(response.model_name, response.model_version)
     return b'{%b%b%b"outputs":[%b]}' % (identity, model, parameters, b",".join(described))
 
 
 @lru_cache(maxsize=1024)
 def _model(name: str, version: int) -> bytes:
-    return b'"model_name":%b,"model_version":"%d",' % (_quote(name), version)
+    return b'"model_name":%b,"model_version":"%d",' % (_to_json_bytes(name), version)
 
 
 @lru_cache(maxsize=4096)
 def _binary_output(name: str, datatype: str, shape: tuple[int, ...], nbytes: int) -> bytes:
     parameters = {"binary_data_size": nbytes}
-    return _quote({"name": name, "datatype": datatype, "shape": shape, "parameters": parameters})
+    return _to_json_bytes({"name": name, "datatype": datatype, "shape": shape, "parameters": parameters})
 
 
 def _json_output(tensor: Tensor) -> bytes:
-    if isinstance(tensor.data, RegionSlice):  # the client has it already
-        return _quote({"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape})
-    return _quote({"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape, "data": to_json(tensor)})
+    if isinstance(tensor.data, RegionSlice):  # the data is in the shared memory region
+        return _to_json_bytes({"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape})
+    return _to_json_bytes(
+        {"name": tensor.name, "datatype": tensor.datatype, "shape": tensor.shape, "data": to_json(tensor)}
+    )
 
 
 def _view(array: Any) -> memoryview:
-    # Bytes are the only form that every datatype has: BF16 has no buffer format of its own.
+    # View as bytes: BF16 has no buffer format.
     flat: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return memoryview(flat)
 
 
-def encode_error(error: TritonError, kind: tuple[bytes, bytes] = PLAIN_TYPE) -> Reply:
-    """Return the reply for an error of an inference call.
+def encode_error(error: TritonError, kind: tuple[bytes, bytes] = PLAIN_TYPE) -> HttpResponse:
+    """Return the HTTP response for an error of an inference call.
 
-    The body is JSON whatever `kind` says: of these errors Triton calls only those JSON that it finds while it reads the request.
+    The body is always JSON. As in Triton, only errors found while the request is read have the
+    content type JSON.
     """
     body = error_body(error.message)
     headers = [kind, (b"content-length", b"%d" % len(body))]
@@ -148,4 +157,4 @@ def encode_error(error: TritonError, kind: tuple[bytes, bytes] = PLAIN_TYPE) -> 
         headers.append((b"www-authenticate", b'Bearer realm="tritonpy"'))
     else:
         headers += retry_headers(error)
-    return Reply(status_of(error), headers, (body,), len(body))
+    return HttpResponse(status_of(error), headers, (body,), len(body))

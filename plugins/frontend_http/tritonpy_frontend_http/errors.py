@@ -1,4 +1,4 @@
-"""Errors as HTTP: the one table from codes to statuses, and the one form of an error body."""
+"""HTTP representation of errors: status codes and error bodies."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ STATUS: Mapping[Code, int] = {
 
 
 class BodyTooLarge(InvalidArgument):
-    """A body is larger than an option allows that Triton does not have."""
+    """A body exceeds a limit that Triton does not have, such as `max_body_bytes`."""
 
     def __init__(self, size: int, limit: int, remedy: str) -> None:
         super().__init__(f"The request body has {size} or more bytes, and the maximum is {limit} bytes. {remedy}")
 
 
 def status_of(error: TritonError) -> int:
-    """Return the status of the answer to a call that `error` ended."""
+    """Return the HTTP status for an error."""
     if isinstance(error, BodyTooLarge):
         return 413
     return 503 if isinstance(error, RequestMemoryFull) else STATUS[error.code]
@@ -42,7 +42,10 @@ STOPPING = "Server is stopping, it has stopped accepting new requests"
 
 
 def error_body(text: str) -> bytes:
-    """Return the body of every error: `{"error":"<text>"}`; what UTF-8 cannot carry is replaced."""
+    """Return an error body, `{"error":"<text>"}`.
+
+    Characters that UTF-8 cannot encode are replaced.
+    """
     try:
         return msgspec.json.encode({"error": text})
     except UnicodeEncodeError:
@@ -50,5 +53,5 @@ def error_body(text: str) -> bytes:
 
 
 def retry_headers(error: TritonError) -> list[tuple[bytes, bytes]]:
-    """Return the header that says when to try again, where the error knows."""
+    """Return the Retry-After header, if the error has a delay."""
     return [(b"retry-after", error.retry_after.encode())] if error.retry_after else []

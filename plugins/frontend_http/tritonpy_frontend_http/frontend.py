@@ -6,9 +6,9 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING
 
-from tritonpy import Claimed, Engine, Frontend, FrontendContext, HttpServer, unix_path
-from tritonpy_frontend_http.composition import Composition
-from tritonpy_frontend_http.listening import (
+from tritonpy import ClaimedAddress, Engine, Frontend, FrontendContext, HttpServer, unix_path
+from tritonpy_frontend_http.http_service import HttpService
+from tritonpy_frontend_http.listeners import (
     BACKLOG,
     claim_address,
     listen_on_claim,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class HttpFrontend(Frontend):
     """Triton's HTTP/REST protocol.
 
-    Inference calls take the short way of `InferProtocol`, everything else is a Litestar application.
+    `InferProtocol` handles inference calls directly. Other requests go to a Litestar application.
     """
 
     Options = HttpOptions
@@ -38,12 +38,12 @@ class HttpFrontend(Frontend):
         self._address = ""
         self._socket: UnixSocket | None = None
         self._server: HttpServer | None = None
-        self._composition: Composition | None = None
+        self._service: HttpService | None = None
 
     async def start(self, engine: Engine) -> None:
-        """Listen; raises StartupError where the address cannot be had or a TLS file is wrong."""
+        """Listen. Raises StartupError if the address is unavailable or a TLS file is invalid."""
         options, log = self.options, self.context.log
-        self._composition = composition = Composition(engine, options, self.context)
+        self._service = composition = HttpService(engine, options, self.context)
         protocol = _protocol(composition)
         protocol.limits = options.limits()
         tls = tls_context(options.tls, log) if options.tls.on else None
@@ -55,12 +55,12 @@ class HttpFrontend(Frontend):
         self._server = server
 
     def accept(self, accepted: socket.socket) -> None:
-        """Serve a connection of a shared port."""
+        """Serve a connection accepted on a shared port."""
         assert self._server is not None  # noqa: S101
         self._server.accept(accepted)
 
     def is_encrypted(self) -> bool:
-        """Return whether the options name a certificate."""
+        """Return whether TLS is configured."""
         return self.options.tls.on
 
     def http_connection(self) -> asyncio.Protocol:
@@ -69,12 +69,12 @@ class HttpFrontend(Frontend):
         return self._server.connection()
 
     async def serving(self) -> None:
-        """Import the management routes, now that nobody waits for the server to become ready."""
-        if self._composition is not None:
-            self._composition.import_routes()
+        """Import the management routes, after the server has become ready."""
+        if self._service is not None:
+            self._service.import_routes()
 
-    def claim(self) -> Claimed:
-        """Take the address for several processes. Raises StartupError."""
+    def claim(self) -> ClaimedAddress:
+        """Claim the address for several processes. Raises StartupError."""
         options = self.options
         host = options.host or self.context.host
         if path := unix_path(host):
@@ -98,22 +98,22 @@ class HttpFrontend(Frontend):
             listening, self._address = listen_on_port(host, options.port, reuse=options.reuse_port)
         return listening
 
-    async def wind_down(self, timeout_s: float, limit_s: float) -> None:
-        """Answer 503 on new connections, serve those that are open, and return when clients use them no more."""
+    async def stop_accepting(self, timeout_s: float, limit_s: float) -> None:
+        """Respond with 503 on new connections; return when clients no longer use the open ones."""
         if self._server is not None:
             self._server.refuse_new_connections()
             await self._server.unused(timeout_s, self.options.drain_idle_s, limit_s)
 
     async def drain(self) -> None:
-        """Answer 503 to new connections and new requests, and wait until the live ones are answered and clients have their answers."""
-        if self._server is None or self._composition is None:
+        """Refuse new connections and requests with 503; wait until all responses are delivered."""
+        if self._server is None or self._service is None:
             return
         self._server.refuse_new_connections()
-        await self._composition.calls.drain()
+        await self._service.calls.drain()
         await self._server.answered()
 
     async def stop(self) -> None:
-        """Close what is still open."""
+        """Close the remaining connections."""
         server, self._server = self._server, None
         if server is not None:
             await server.stop()
@@ -121,11 +121,11 @@ class HttpFrontend(Frontend):
             self._socket.remove()
 
     def address(self) -> str:
-        """Return `host:port` or `unix:/path` as clients reach it; empty before `start`."""
+        """Return `host:port` or `unix:/path`, the address for clients; empty before `start`."""
         return self._address
 
 
-def _protocol(composition: Composition) -> type[InferProtocol]:
+def _protocol(composition: HttpService) -> type[InferProtocol]:
     if composition.access is None:
         return InferProtocol.with_calls(composition.calls)
     from tritonpy_frontend_http.guarded_protocol import guarded_protocol

@@ -1,22 +1,25 @@
-"""Connections whose inference calls must be admitted."""
+"""Connections whose inference calls need authorization."""
 
 from __future__ import annotations
 
-from tritonpy_frontend_http.access import HttpAccess, Visit
+from tritonpy_frontend_http.access import CallContext, HttpAccess
+from tritonpy_frontend_http.head_cache import HeadCache
 from tritonpy_frontend_http.infer_calls import InferCalls, Target
-from tritonpy_frontend_http.known_heads import KnownHeads
 from tritonpy_frontend_http.protocol import InferProtocol
 
 
-class _NoHeads(KnownHeads):
-    """Knows none: each head is parsed, so that there is one place where calls are admitted."""
+class _EmptyHeadCache(HeadCache):
+    """A cache that stays empty.
+
+    Every head is parsed, so that every call is authorized in one place.
+    """
 
     def learn(self, data: bytes, target: Target, headers: list[tuple[bytes, bytes]]) -> None:
-        """Learn nothing."""
+        """Do nothing."""
 
 
 class GuardedProtocol(InferProtocol):
-    """A connection whose inference calls are judged when their head is complete."""
+    """A connection that authorizes inference calls as soon as their head is complete."""
 
     access: HttpAccess
 
@@ -26,15 +29,15 @@ class GuardedProtocol(InferProtocol):
         self._sent: list[tuple[bytes, bytes]] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the name as it was sent too: a forwarded header keeps its capitals."""
+        """Keep the original name, too: forwarded headers keep their capitalization."""
         self._sent.append((name, value))
         super().on_header(name, value)
 
-    def visit_of(self, target: Target) -> Visit | None:
-        """Judge an inference call; the others are judged at the front door."""
-        return self.access.visit(target[0], self._sent)
+    def call_context(self, target: Target) -> CallContext | None:
+        """Authorize an inference call. `GuardedApplication` authorizes all other calls."""
+        return self.access.check_inference(target[0], self._sent)
 
 
 def guarded_protocol(calls: InferCalls, access: HttpAccess) -> type[InferProtocol]:
-    """Return the class of connections, bound to the calls of a frontend."""
-    return type("GuardedProtocol", (GuardedProtocol,), {"calls": calls, "heads": _NoHeads(), "access": access})
+    """Return the connection class, bound to the calls of a frontend."""
+    return type("GuardedProtocol", (GuardedProtocol,), {"calls": calls, "heads": _EmptyHeadCache(), "access": access})

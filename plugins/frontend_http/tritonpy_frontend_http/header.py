@@ -1,4 +1,7 @@
-"""The JSON part of an inference request: read typed and fast, or slowly with Triton's words for what is wrong."""
+"""The JSON header of an inference request.
+
+Decoding is typed, with a slow path for Triton's error texts.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ UInt = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class InputParameters(msgspec.Struct, gc=False):
-    """Where the data of an input lies, if not in `data`."""
+    """The location of the data of an input, unless it is in `data`."""
 
     binary_data_size: UInt | UnsetType = UNSET
     shared_memory_region: str | UnsetType = UNSET
@@ -23,7 +26,7 @@ class InputParameters(msgspec.Struct, gc=False):
 
 
 class InputHeader(msgspec.Struct):
-    """One input; exactly one of `data`, a binary size and a region must be there."""
+    """One input. Exactly one of `data`, a binary size and a region must be set."""
 
     name: str
     datatype: str
@@ -33,7 +36,7 @@ class InputHeader(msgspec.Struct):
 
 
 class OutputParameters(msgspec.Struct, gc=False):
-    """How an output is wanted; `binary_data` unset is JSON."""
+    """The requested form of an output. If `binary_data` is unset, it is JSON."""
 
     binary_data: bool | UnsetType = UNSET
     classification: UInt | UnsetType = UNSET
@@ -50,7 +53,7 @@ class OutputHeader(msgspec.Struct, gc=False):
 
 
 class InferHeader(msgspec.Struct):
-    """The whole JSON part; the values of `parameters` are checked where they are applied."""
+    """The complete JSON header. The values of `parameters` are checked when they are applied."""
 
     inputs: list[InputHeader]
     id: str = ""
@@ -62,20 +65,21 @@ _decode = msgspec.json.Decoder(InferHeader).decode
 
 
 def read_header(raw: bytes | memoryview) -> InferHeader:
-    """Return the JSON part of a request.
+    """Return the JSON header of a request.
 
-    Raises Internal (as Triton does) for what is not JSON and for members that are missing or of a wrong type.
+    Raises Internal, as Triton does, for invalid JSON and for members that are missing or of the
+    wrong type.
     """
     try:
         return _decode(raw)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _read_slowly(raw)
+        return _read_untyped(raw)
     except RecursionError:
         raise InvalidArgument(document.TOO_DEEP) from None
 
 
 def check_one_source(given: InputHeader) -> None:
-    """Raise InvalidArgument unless exactly one of `data`, a binary size and a region is there."""
+    """Raise InvalidArgument unless exactly one of `data`, a binary size and a region is set."""
     parameters = given.parameters or InputParameters()
     sources = {
         "'data'": given.data is not UNSET,
@@ -87,14 +91,14 @@ def check_one_source(given: InputHeader) -> None:
 
 def _refuse_sources(found: list[str]) -> None:
     if len(found) != 1:
-        what = f"set {' '.join(found)}" if found else "no field is set"
+        state = f"set {' '.join(found)}" if found else "no field is set"
         raise InvalidArgument(
             "Input must set only one of the following fields: 'data', 'binary_data_size' in 'parameters', "
-            f"'shared_memory_region' in 'parameters'. But {what}"
+            f"'shared_memory_region' in 'parameters'. But {state}"
         )
 
 
-def _read_slowly(raw: bytes | memoryview) -> InferHeader:
+def _read_untyped(raw: bytes | memoryview) -> InferHeader:
     root = document.parse(raw)
     identity = _read("id", document.as_string, root, "")
     parameters = root["parameters"] if document.has(root, "parameters") else UNSET
@@ -109,7 +113,7 @@ def _required(name: str, accessor: Any, holder: Any) -> Any:
     try:
         return accessor(document.member(holder, name))
     except Internal as error:
-        raise document.prefixed(f"Unable to parse '{name}'", error) from None
+        raise document.with_prefix(f"Unable to parse '{name}'", error) from None
 
 
 def _read(name: str, accessor: Any, holder: Any, default: Any, words: str = "Unable to parse") -> Any:
@@ -118,7 +122,7 @@ def _read(name: str, accessor: Any, holder: Any, default: Any, words: str = "Una
     try:
         return accessor(holder[name])
     except Internal as error:
-        raise document.prefixed(f"{words} '{name}'", error) from None
+        raise document.with_prefix(f"{words} '{name}'", error) from None
 
 
 def _shape(value: Any) -> list[int]:

@@ -1,4 +1,4 @@
-"""Inference calls between a transport and the engine: decode, hand over, await the one answer, encode."""
+"""Inference calls: decoding, inference and encoding, independent of the transport."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from tritonpy import (
     TritonError,
     Unavailable,
     Unsupported,
-    incident,
+    internal_error,
     now_ns,
 )
-from tritonpy_frontend_http.body_size import announced_size, check_body_size, refuse_size, unlimited
+from tritonpy_frontend_http.body_size import check_body_size, declared_size, is_unlimited, refuse_size
 from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
 from tritonpy_frontend_http.decode import decode_infer, header_length
-from tritonpy_frontend_http.encode import JSON_TYPE, PLAIN_TYPE, Reply, encode_error, encode_infer
+from tritonpy_frontend_http.encode import JSON_TYPE, PLAIN_TYPE, HttpResponse, encode_error, encode_infer
 from tritonpy_frontend_http.errors import STOPPING
 from tritonpy_frontend_http.json_document import INT64_MAX
 from tritonpy_frontend_http.raw_request import decode_raw
 from tritonpy_frontend_http.tracing import Received, sample, send_traced
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_http.access import Visit
+    from tritonpy_frontend_http.access import CallContext
 
-Target = tuple[str, str]  # model name, version as written, "" for none
-# Compressed bodies up to this size are worked on in the event loop: a thread would cost more than the work.
+Target = tuple[str, str]  # model name, and version as written ("" for none)
+# Bodies up to this size are compressed on the event loop: a thread would cost more.
 _INLINE_BELOW = 32 * 1024
 
 
 def model_version(text: str) -> int:
-    """Return a version from a path, -1 for ""; raises InvalidArgument where it is too large for a version."""
+    """Return a version from a path, -1 for "". Raises InvalidArgument if it exceeds 64 bits."""
     version = int(text) if text else -1
     if version > INT64_MAX:
         raise InvalidArgument(
@@ -54,30 +54,31 @@ def model_version(text: str) -> int:
     return version
 
 
-class Call(msgspec.Struct, eq=False):
-    """One inference call on its way: where its reply goes, and what that must know of the request."""
+class HttpInferCall(msgspec.Struct, eq=False):
+    """State of one inference call; `finish` receives its HTTP response."""
 
-    finish: Callable[[Reply], None]
-    visit: Visit | None = None  # set where calls must be admitted
-    received: Received | None = None  # set where requests may be traced
+    finish: Callable[[HttpResponse], None]
+    context: CallContext | None = None  # set if calls need authorization
+    received: Received | None = None  # set if requests may be traced
     request: InferRequest | None = None
-    first: InferResponse | None = None
-    answers: int = 0
-    opened: bool = False  # its body is unpacked: from here on the request itself is read
+    first_response: InferResponse | None = None
+    responses: int = 0
+    is_body_read: bool = False  # the body is decompressed; errors from here on are in the request itself
     binary: bool = False
     accept_encoding: bytes | None = None
-    memory: Reservation | None = None  # for its body, as long as anything refers to the call
+    memory: Reservation | None = None  # for the body, as long as the call is referenced
 
     def cancel(self) -> None:
-        """Take note that nobody waits for the reply any more."""
+        """Cancel the request: the client has disconnected."""
         if self.request is not None:
             self.request.cancel()
 
 
 class InferCalls:
-    """Every inference call of a frontend. All methods run on the event loop; each call gets exactly one reply.
+    """Handles the inference calls of a frontend. Each call gets exactly one HTTP response.
 
-    While `draining`, new calls are refused. `tracer` chooses those to trace.
+    All methods run on the event loop. While `draining`, new calls are refused. `tracer` selects calls
+    to trace.
     """
 
     def __init__(
@@ -98,19 +99,22 @@ class InferCalls:
         self._loop = loop
         self.log = log
         self.limit = limit
-        self._sink = LoopSink(loop, self._answered)
-        self._open = 0
+        self._sink = LoopSink(loop, self._on_response)
+        self._inflight = 0
         self._idle = asyncio.Event()
 
     async def drain(self) -> None:
-        """Refuse new calls and return when the live ones have their reply."""
+        """Refuse new calls and wait until all calls in flight have their response."""
         self.draining = True
-        if self._open:
+        if self._inflight:
             await self._idle.wait()
 
-    def start(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
-        """Begin a call; its reply may come before this returns. Header names are in lower case."""
-        self._open += 1
+    def start(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+        """Start a call.
+
+        Its response may be sent before this returns. Header names are in lower case.
+        """
+        self._inflight += 1
         if self.draining:
             self._finish(call, encode_error(Unavailable(STOPPING)))
             return
@@ -123,61 +127,61 @@ class InferCalls:
         except Exception as error:
             self._fail(call, target, error)
 
-    def early_refusal(self, target: Target, headers: Mapping[bytes, bytes]) -> Reply | None:
-        """Return the answer to a call that is refused for what its head says, None for one whose body is to be read."""
+    def early_refusal(self, target: Target, headers: Mapping[bytes, bytes]) -> HttpResponse | None:
+        """Return the response if the head alone is reason to refuse, or None to read the body."""
         if self.draining:
             return encode_error(Unavailable(STOPPING))
-        lookup = self._sooner(target)
+        lookup = self._lookup_error(target)
         if lookup is not None:
             return encode_error(lookup)
-        size = announced_size(headers)
+        size = declared_size(headers)
         try:
             check_body_size(size, self.max_body_bytes)
-            if size > self.limit and not unlimited(headers, self.limit):
+            if size > self.limit and not is_unlimited(headers, self.limit):
                 refuse_size(headers, size, self.limit)
         except TritonError as error:
             return encode_error(error)
         return None
 
-    def answer(self, call: Call, reply: Reply) -> None:
-        """Answer a call that is not begun."""
-        self._open += 1
-        self._finish(call, reply)
+    def respond(self, call: HttpInferCall, http_response: HttpResponse) -> None:
+        """Send the response to a call that was not started."""
+        self._inflight += 1
+        self._finish(call, http_response)
 
-    def refuse_size(self, call: Call, target: Target, headers: Mapping[bytes, bytes], size: int) -> None:
-        """Answer a call whose body, of `size` bytes, was not kept."""
-        self._open += 1
+    def refuse_size(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], size: int) -> None:
+        """Send the refusal of a call whose body of `size` bytes is too large and was dropped."""
+        self._inflight += 1
         try:
             refuse_size(headers, size, self.limit)
         except TritonError as error:
             self._fail(call, target, error)
 
-    def _decompress(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
-        if len(body) <= _INLINE_BELOW // 8:  # compressed JSON grows about that much
+    def _decompress(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+        if len(body) <= _INLINE_BELOW // 8:  # JSON expands by about this factor
             self._submit(call, target, headers, decompress(body, self.limit, _reservation(self, call)))
             return
 
-        def done(work: asyncio.Future[bytes]) -> None:
+        def done(compressing: asyncio.Future[bytes]) -> None:
             try:
-                self._submit(call, target, headers, work.result())
+                self._submit(call, target, headers, compressing.result())
             except Exception as error:
                 self._fail(call, target, error)
 
         unpacking = self._loop.run_in_executor(None, decompress, body, self.limit, _reservation(self, call))
         unpacking.add_done_callback(done)
 
-    def _submit(self, call: Call, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
+    def _submit(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
         model, version_text = target
         version = model_version(version_text)
         json_size = header_length(headers.get(b"inference-header-content-length"), len(body))
-        call.opened = True
+        call.is_body_read = True
         if json_size:
             request, call.binary = decode_infer(body, json_size, model, version, self._sink, self.limit)
         else:
             config = self._engine.model_config(model, version)
             request, call.binary = decode_raw(body, config, model, version, self._sink, self.limit), True
-        if call.visit is not None:
-            call.visit.apply(request)
+        if call.context is not None:
+            call.context.apply(request)
         call.request = request
         request.tag = call
         request.received_ns = now_ns()
@@ -185,93 +189,97 @@ class InferCalls:
             sample(self.tracer, request, headers, call.received)
         self._engine.infer(request)
 
-    def _fail(self, call: Call, target: Target, error: Exception) -> None:
+    def _fail(self, call: HttpInferCall, target: Target, error: Exception) -> None:
         if isinstance(error, DecoupledRefused):
-            reply = encode_error(self._decoupled())
+            http_response = encode_error(self._decoupled_error())
         elif isinstance(error, TritonError):
-            sooner = self._sooner(target)
-            reply = encode_error(sooner) if sooner else encode_error(error, JSON_TYPE if call.opened else PLAIN_TYPE)
+            sooner = self._lookup_error(target)
+            http_response = (
+                encode_error(sooner) if sooner else encode_error(error, JSON_TYPE if call.is_body_read else PLAIN_TYPE)
+            )
         else:
-            reply = encode_error(self._incident(error))
-        self._finish(call, reply)
+            http_response = encode_error(self._internal_error(error))
+        self._finish(call, http_response)
 
-    def _sooner(self, target: Target) -> TritonError | None:
-        # Triton looks the model up before it reads the body, so that error comes first. Looking it up only when
-        # something is wrong costs good requests nothing.
+    def _lookup_error(self, target: Target) -> TritonError | None:
+        # Triton looks up the model before it reads the body, so a lookup error takes precedence.
+        # Doing it only after another error costs valid requests nothing.
         try:
             config = self._engine.model_config(target[0], model_version(target[1]))
         except TritonError as lookup:
-            return lookup.with_traceback(None)  # its frames hold the body, and the caller's would hold it
-        return self._decoupled() if config.model_transaction_policy.decoupled else None
+            return lookup.with_traceback(None)  # its frames hold the body
+        return self._decoupled_error() if config.model_transaction_policy.decoupled else None
 
-    def _decoupled(self) -> Unsupported:
+    def _decoupled_error(self) -> Unsupported:
         return Unsupported("HTTP end point doesn't support models with decoupled transaction policy")
 
-    def _incident(self, error: Exception) -> Internal:
-        return incident(self.log, "an inference call", error)
+    def _internal_error(self, error: Exception) -> Internal:
+        return internal_error(self.log, "an inference call", error)
 
-    def _answered(self, request: InferRequest, response: InferResponse) -> None:
-        call: Call = request.tag
+    def _on_response(self, request: InferRequest, response: InferResponse) -> None:
+        call: HttpInferCall = request.tag
         if not response.empty:
-            call.answers += 1
-            if call.first is None:
-                call.first = response
+            call.responses += 1
+            if call.first_response is None:
+                call.first_response = response
         if response.final:
             encoding = None
             try:
-                reply = self._encoded(call, request)
+                http_response = self._encode(call, request)
                 encoding = response_encoding(call.accept_encoding)
             except Exception as error:
                 if response.refused:
-                    self._fail(call, (request.model_name, _written(request.model_version)), error)
+                    self._fail(call, (request.model_name, _version_text(request.model_version)), error)
                     return
-                reply = encode_error(error if isinstance(error, TritonError) else self._incident(error))
+                http_response = encode_error(error if isinstance(error, TritonError) else self._internal_error(error))
             if encoding:
-                self._compress(call, reply, encoding)
+                self._compress(call, http_response, encoding)
             else:
-                self._finish(call, reply)
+                self._finish(call, http_response)
 
-    def _encoded(self, call: Call, request: InferRequest) -> Reply:
-        if call.answers != 1 or call.first is None:
-            raise Internal(f"expected a single response, got {call.answers}")
-        if call.first.error is not None:
-            raise call.first.error
-        return encode_infer(call.first, request.outputs, call.binary)
+    def _encode(self, call: HttpInferCall, request: InferRequest) -> HttpResponse:
+        if call.responses != 1 or call.first_response is None:
+            raise Internal(f"expected a single response, got {call.responses}")
+        if call.first_response.error is not None:
+            raise call.first_response.error
+        return encode_infer(call.first_response, request.outputs, call.binary)
 
-    def _compress(self, call: Call, reply: Reply, encoding: str) -> None:
-        if reply.size <= _INLINE_BELOW:
-            self._finish(call, _compressed(reply, encoding))
+    def _compress(self, call: HttpInferCall, http_response: HttpResponse, encoding: str) -> None:
+        if http_response.size <= _INLINE_BELOW:
+            self._finish(call, _compressed(http_response, encoding))
             return
-        work = self._loop.run_in_executor(None, _compressed, reply, encoding)
-        work.add_done_callback(lambda done: self._finish(call, reply if done.exception() else done.result()))
+        compressing = self._loop.run_in_executor(None, _compressed, http_response, encoding)
+        compressing.add_done_callback(
+            lambda done: self._finish(call, http_response if done.exception() else done.result())
+        )
 
-    def _finish(self, call: Call, reply: Reply) -> None:
-        self._open -= 1
-        if self.draining and not self._open:
+    def _finish(self, call: HttpInferCall, http_response: HttpResponse) -> None:
+        self._inflight -= 1
+        if self.draining and not self._inflight:
             self._idle.set()
-        # The call and its request name each other. Undone here, their buffers go with the last answer and not whenever the
-        # collector runs: 16 MB bodies would pile up.
-        request, call.request, call.first = call.request, None, None
+        # The call and its request refer to each other. Breaking the cycle frees their buffers now
+        # instead of at the next garbage collection: 16 MB bodies would pile up.
+        request, call.request, call.first_response = call.request, None, None
         if request is not None:
             request.tag = None
             if request.trace is not None:
-                send_traced(request.trace, call.finish, reply)
+                send_traced(request.trace, call.finish, http_response)
                 return
-        call.finish(reply)
+        call.finish(http_response)
 
 
-def _reservation(calls: InferCalls, call: Call) -> Reservation:
+def _reservation(calls: InferCalls, call: HttpInferCall) -> Reservation:
     if call.memory is None:
         call.memory = calls.memory.client().reservation()
     return call.memory
 
 
-def _written(version: int) -> str:
+def _version_text(version: int) -> str:
     return "" if version < 0 else str(version)
 
 
-def _compressed(reply: Reply, encoding: str) -> Reply:
-    body = compress(reply.parts, encoding)
-    headers = [header for header in reply.headers if header[0] != b"content-length"]
+def _compressed(http_response: HttpResponse, encoding: str) -> HttpResponse:
+    body = compress(http_response.parts, encoding)
+    headers = [header for header in http_response.headers if header[0] != b"content-length"]
     headers += [(b"content-encoding", encoding.encode()), (b"content-length", b"%d" % len(body))]
-    return Reply(reply.status, headers, (body,), len(body))
+    return HttpResponse(http_response.status, headers, (body,), len(body))

@@ -1,4 +1,4 @@
-"""Which paths are calls of a model."""
+"""Parsing of the paths of model calls."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _START = "/v2/models/"
 
 
 def infer_target(path: str) -> tuple[str, str] | None:
-    """Return whom an inference call asks, None for other paths: `call_target` with the ending `/infer`."""
+    """Return the target of an inference call, None for other paths."""
     return call_target(path, "/infer")
 
 
 def call_target(path: str, ending: str) -> tuple[str, str] | None:
-    """Return (model name, version as written or "") of `/v2/models/NAME[/versions/N]` and `ending`, None for other paths.
+    """Return model and version of `/v2/models/NAME[/versions/N]` + `ending`, or None.
 
-    `path` is as sent, without the query; an escaped name is unescaped.
+    `path` is as sent, without the query. The name is unescaped; the version is as written, or "".
     """
     if not (path.endswith(ending) and path.startswith(_START)):
         return None

@@ -1,4 +1,4 @@
-"""Tensor data in JSON: nested or flat lists <-> tensors, with Triton's checks and texts."""
+"""Conversion between tensors and nested or flat JSON lists, with Triton's checks and texts."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tritonpy import DTYPES, ITEMSIZES, Internal, InvalidArgument, Tensor, encode_strings
 from tritonpy_frontend_http.json_document import INT64_MAX, MAX_NESTING, TOO_DEEP, UINT64_MAX
 
-_NOT_IN_JSON = ("FP16", "BF16")
-# The kinds of JSON values that a datatype takes, and the words for others.
+_BINARY_ONLY = ("FP16", "BF16")
+# The JSON types that a datatype accepts, the error text for others, and the widest numpy type.
 _FLOATS = (frozenset((int, float)), "attempt to access JSON non-number as double", np.dtype(np.float64))
 _SIGNED = (frozenset((int,)), "attempt to access JSON non-signed-integer as signed-integer", np.dtype(np.int64))
 _UNSIGNED = (frozenset((int,)), "attempt to access JSON non-unsigned-integer as unsigned-integer", np.dtype(np.uint64))
@@ -24,7 +24,7 @@ _READERS: dict[str, tuple[frozenset[type], str, np.dtype[Any]]] = {
     **dict.fromkeys(("INT8", "INT16", "INT32", "INT64"), _SIGNED),
     **dict.fromkeys(("UINT8", "UINT16", "UINT32", "UINT64"), _UNSIGNED),
 }
-_SHOWN = 40  # characters of a value that an error shows
+_MAX_VALUE_CHARS = 40  # characters of a value in an error text
 _OTHER_NAMES = {
     "float16": "FP16", "half": "FP16", "bfloat16": "BF16", "float": "FP32", "float32": "FP32", "double": "FP64", "float64": "FP64",
     "int": "INT32", "long": "INT64", "boolean": "BOOL", "string": "BYTES", "str": "BYTES", "object": "BYTES",
@@ -34,18 +34,18 @@ _TOO_FEW = "Failed to parse 'data' field: shape does not match true shape"
 
 
 def from_json(name: str, datatype: str, shape: tuple[int, ...], data: Any, limit: int) -> Tensor:
-    """Return the tensor that `data`, a list nested in any way, holds in row-major order.
+    """Return the tensor of `data`, an arbitrarily nested list in row-major order.
 
     Integers that do not fit a small type wrap, as in Triton. A tensor without elements ignores `data`.
-    Raises InvalidArgument for shapes and types that cannot be, and for more than `limit` bytes; Internal (Triton's choice)
-    where the values are of another kind or number than type and shape say.
+    Raises InvalidArgument for an invalid shape or datatype and for more than `limit` bytes. Raises
+    Internal, as Triton does, if the type or number of the values does not match.
     """
     count = element_count(name, shape)
     if count == 0:
         known = datatype if datatype in DTYPES else _refuse_datatype(name, datatype)
-        return Tensor(name, known, shape, _nothing(known, shape))
+        return Tensor(name, known, shape, _empty_data(known, shape))
     if not isinstance(data, list):
-        words = f"'data' of input '{name}' is {_shown(data)}, it takes a list"
+        words = f"'data' of input '{name}' is {_abbreviate(data)}, it takes a list"
         raise Internal(f"Unable to parse 'data': attempt to access JSON non-array as array: {words}")
     if datatype == "BYTES":
         return _strings(name, shape, data, limit)
@@ -56,7 +56,7 @@ def from_json(name: str, datatype: str, shape: tuple[int, ...], data: Any, limit
             f"exceeds maximum allowed size ({INT64_MAX})"
         )
     _check_size(name, size, limit)
-    if datatype in _NOT_IN_JSON:
+    if datatype in _BINARY_ONLY:
         raise InvalidArgument(
             f"receiving {datatype} data via JSON is not supported. Please use the binary data format for input {name}"
         )
@@ -66,7 +66,10 @@ def from_json(name: str, datatype: str, shape: tuple[int, ...], data: Any, limit
 
 
 def element_count(name: str, shape: tuple[int, ...]) -> int:
-    """Return the number of elements, 0 for no dimensions at all as Triton counts; raises InvalidArgument where it is too big."""
+    """Return the number of elements; like Triton, 0 for an empty shape.
+
+    Raises InvalidArgument on overflow.
+    """
     if not shape or 0 in shape:
         return 0
     count = 1
@@ -82,14 +85,14 @@ def element_count(name: str, shape: tuple[int, ...]) -> int:
 
 
 def invalid_shape(name: str, shape: tuple[int, ...], why: str) -> InvalidArgument:
-    """Return the error for a shape that no tensor has."""
+    """Return the error for an invalid shape."""
     return InvalidArgument(f"invalid shape for input '{name}': shape [{','.join(map(str, shape))}] {why}")
 
 
-def _nothing(datatype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
+def _empty_data(datatype: str, shape: tuple[int, ...]) -> npt.NDArray[Any]:
     try:
         return np.empty(0, DTYPES[datatype]).reshape(shape) if datatype != "BYTES" else np.empty(0, np.uint8)
-    except ValueError:  # no dimensions at all, or more than numpy has: the model's validation says what is expected
+    except ValueError:  # no dimensions, or more than numpy supports: the engine reports the error
         return np.empty(0, np.uint8)
 
 
@@ -115,7 +118,10 @@ def _strings(name: str, shape: tuple[int, ...], data: list[Any], limit: int) -> 
 
 
 def strings_from_json(data: list[Any], name: str = "") -> npt.NDArray[np.uint8]:
-    """Return the strings of a list nested in any way, in wire form; raises Internal for another kind of value, InvalidArgument for deep nesting."""
+    """Return the strings of an arbitrarily nested list in wire format.
+
+    Raises Internal for values that are no strings, and InvalidArgument if the nesting is too deep.
+    """
     flat = _flatten(data, TOO_DEEP)
     if not set(map(type, flat)) <= {str}:
         words = _kind_hint(name, "BYTES", flat, frozenset((str,)), "strings")
@@ -127,7 +133,9 @@ def _numbers(name: str, datatype: str, shape: tuple[int, ...], data: list[Any], 
     kinds, words, wide = _READERS[datatype]
     flat = _flatten(data, f"Unable to parse 'data': {TOO_DEEP}")
     if not set(map(type, flat[:count])) <= kinds:
-        raise Internal(f"Unable to parse 'data': {words}{_kind_hint(name, datatype, flat, kinds, _takes(datatype))}")
+        raise Internal(
+            f"Unable to parse 'data': {words}{_kind_hint(name, datatype, flat, kinds, _accepted_values(datatype))}"
+        )
     if len(flat) != count:
         takes = f"shape [{','.join(map(str, shape))}] of input '{name}' takes {count} values, 'data' has {len(flat)}"
         raise Internal(f"{_TOO_MANY if len(flat) > count else _TOO_FEW}: {takes}")
@@ -145,7 +153,7 @@ def _numbers(name: str, datatype: str, shape: tuple[int, ...], data: list[Any], 
         raise invalid_shape(name, shape, "has more dimensions than a tensor can have") from None
 
 
-def _takes(datatype: str) -> str:
+def _accepted_values(datatype: str) -> str:
     if datatype == "BOOL":
         return "true and false"
     if datatype in ("FP32", "FP64"):
@@ -154,22 +162,25 @@ def _takes(datatype: str) -> str:
 
 
 def _kind_hint(name: str, datatype: str, flat: list[Any], kinds: frozenset[type], takes: str) -> str:
-    """Return which value is of the wrong kind, and what its datatype takes; empty where the tensor has no name."""
+    """Return a text that names the first value of the wrong type.
+
+    Empty if the tensor has no name.
+    """
     place = next((number for number, value in enumerate(flat) if type(value) not in kinds), None)
     if not name or place is None:
         return ""
-    return f": value {place} of input '{name}' is {_shown(flat[place])}, datatype {datatype} takes {takes}"
+    return f": value {place} of input '{name}' is {_abbreviate(flat[place])}, datatype {datatype} takes {takes}"
 
 
-def _shown(value: Any) -> str:
-    """Return a value as JSON, cut short; it may be as large as a request."""
+def _abbreviate(value: Any) -> str:
+    """Return a value as shortened JSON; the value may be as large as a request."""
     if isinstance(value, dict | list):
         return "an object" if isinstance(value, dict) else "a list"
     try:
-        text = json.dumps(value[: _SHOWN + 1] if isinstance(value, str) else value, ensure_ascii=False)
-    except ValueError:  # more digits than Python writes
+        text = json.dumps(value[: _MAX_VALUE_CHARS + 1] if isinstance(value, str) else value, ensure_ascii=False)
+    except ValueError:  # more digits than Python converts
         return "a number"
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}..."
 
 
 def _flatten(data: list[Any], too_deep: str) -> list[Any]:
@@ -194,12 +205,14 @@ def _collect(data: list[Any], flat: list[Any], depth: int, too_deep: str) -> Non
 
 
 def to_json(tensor: Tensor) -> list[Any] | msgspec.Raw:
-    """Return the data of an output, flat, for a JSON encoder; raises InvalidArgument for FP16 and BF16.
+    """Return the flat data of an output for a JSON encoder.
 
-    What JSON has no form for is written as Triton writes it, ready-made: NaN and Infinity as such, strings that are not UTF-8 byte by byte.
+    Raises InvalidArgument for FP16 and BF16.
+
+    Like Triton, NaN and Infinity are written literally, and non-UTF-8 strings byte by byte.
     """
     datatype = tensor.datatype
-    if datatype in _NOT_IN_JSON:
+    if datatype in _BINARY_ONLY:
         raise InvalidArgument(
             f"sending {datatype} data via JSON is not supported. Please use the binary data format for output"
         )

@@ -1,4 +1,4 @@
-"""Where the management operations of the server lie, and which right each takes."""
+"""Paths and rights of the management operations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Verbs = Mapping[str, Verb]
 
 
 def verbs_by_path(operations: Sequence[Operation]) -> list[tuple[re.Pattern[str], Verbs]]:
-    """Return each path, as a pattern of unescaped paths, with the rights that its methods take."""
+    """Return a pattern for each unescaped path, with the right that each method needs."""
     verbs: dict[str, dict[str, Verb]] = {}
     for operation in operations:
         verbs.setdefault(operation.path, {})[operation.method] = operation.verb

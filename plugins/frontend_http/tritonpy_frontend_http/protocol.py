@@ -1,8 +1,9 @@
-"""uvicorn's HTTP/1.1 protocol with a short way for inference calls.
+"""uvicorn's HTTP/1.1 protocol with a fast path for inference calls.
 
-Every request but those goes through ASGI as ever. An inference call skips the scope, the task and the messages of ASGI: its body
-is collected as it comes and its reply written by the event loop's callback, which saves a third of the CPU time that a small
-request costs. A request whose head is known, byte for byte, is not even parsed. It also learns of a client that went away without a task that waits for it.
+All other requests go through ASGI. An inference call skips the scope, the task and the messages of
+ASGI: the protocol collects its body and writes its response in callbacks of the event loop. This
+saves a third of the CPU time of a small request. A request with a cached head is not parsed at all.
+Disconnects are detected without a waiting task.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from tritonpy import ClientMemory, HttpConnection, RequestMemory, Reservation, TritonError, now_ns
-from tritonpy_frontend_http.body_size import announced_size, check_body_size, unlimited
-from tritonpy_frontend_http.encode import JSON_TYPE, Reply, encode_error
+from tritonpy_frontend_http.body_size import check_body_size, declared_size, is_unlimited
+from tritonpy_frontend_http.encode import JSON_TYPE, HttpResponse, encode_error
 from tritonpy_frontend_http.errors import error_body
-from tritonpy_frontend_http.infer_calls import Call, InferCalls, Target
+from tritonpy_frontend_http.head_cache import HeadCache, RequestHead
+from tritonpy_frontend_http.infer_calls import HttpInferCall, InferCalls, Target
 from tritonpy_frontend_http.infer_path import infer_target
-from tritonpy_frontend_http.known_heads import Head, KnownHeads
-from tritonpy_frontend_http.telling import tells
+from tritonpy_frontend_http.request_log import is_logging_requests
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_http.access import Visit
+    from tritonpy_frontend_http.access import CallContext
 
 MAX_CHUNKS = 65536
 _UNCOUNTED = RequestMemory.UNCOUNTED
-_DROPPED = 64 * 1024 * 1024  # bytes of a body that are read and dropped so that the connection can be used on
-_GOES_ON = b"\r\n"
-_GOES_ON_OLD = b"connection: keep-alive\r\n\r\n"  # HTTP/1.0 closes where nothing is said
-_CLOSES = b"connection: close\r\n\r\n"
+_MAX_DROPPED_BYTES = 64 * 1024 * 1024  # longest body that is read and dropped to keep the connection usable
+_KEEP_ALIVE = b"\r\n"
+_KEEP_ALIVE_HTTP10 = b"connection: keep-alive\r\n\r\n"  # HTTP/1.0 closes by default
+_CLOSE = b"connection: close\r\n\r\n"
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 _TOO_MANY_CHUNKS = (
     f"Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. Send fewer or larger HTTP chunks."
@@ -44,69 +45,72 @@ def _head(status: int, headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
 
 
 class InferCycle(msgspec.Struct, eq=False):
-    """One inference call on a connection; what the protocol asks of a cycle of its own, it finds here too."""
+    """One inference call on a connection, with the interface of uvicorn's request cycles."""
 
     protocol: InferProtocol
     target: Target
     headers: Mapping[bytes, bytes]
     keep_alive: bool
-    began_ns: int  # 0 where nothing is traced
-    ending: bytes = _GOES_ON
-    parts: list[bytes] = []  # each has its own
-    size: int = 0  # of a body that comes in parts
+    started_ns: int  # 0 if tracing is off
+    ending: bytes = _KEEP_ALIVE
+    parts: list[bytes] = []  # msgspec copies the default
+    size: int = 0  # bytes of the body received so far
     oversize: bool = False
-    refusal: Reply | None = None  # the answer, where the body is not needed for it
+    refusal: HttpResponse | None = None  # set if the body is not needed for the response
     memory: Reservation | None = None  # for the body
-    judged: bool = False  # its head was looked at before its body is here
-    call: Call | None = None
-    visit: Visit | None = None  # set where calls must be admitted
-    active: bool = False  # its turn on the connection has come
-    complete: bool = False  # its body is here
+    early_checked: bool = False  # the head was checked before the body is complete
+    call: HttpInferCall | None = None
+    context: CallContext | None = None  # set if calls need authorization
+    active: bool = False  # earlier requests of the connection have their responses
+    complete: bool = False  # the body is complete
     response_complete: bool = False
     disconnected: bool = False
 
     @property
     def message_event(self) -> InferCycle:
-        """Whom the protocol tells that the connection is gone."""
+        """The event that the protocol sets when the connection is lost: this object."""
         return self
 
     def set(self) -> None:
-        """Record that the connection is gone, or that what is not here yet will not come: the protocol's word for it."""
+        """Release the body and cancel the call.
+
+        The connection is lost or the rest will not arrive.
+        """
         self.parts, self.memory = [], None
         if not self.response_complete and self.call is not None:
             self.call.cancel()
 
     def start_if_ready(self) -> None:
-        """Hand the call over once the body is here and earlier requests of the connection are answered."""
+        """Start the call if the body is complete and earlier requests have their responses."""
         if self.refusal is not None:
-            self.answer_refusal()
+            self.send_refusal()
         elif self.active and self.complete and not self.response_complete:
             parts = self.parts
             body = parts[0] if len(parts) == 1 else b"".join(parts)
             self.parts = []
             if self.oversize:
-                self.call = Call(self.finish, self.visit)
+                self.call = HttpInferCall(self.finish, self.context)
                 self.protocol.calls.refuse_size(self.call, self.target, self.headers, self.size)
             else:
                 self.start(body)
 
     def start(self, body: bytes) -> None:
-        """Hand the call over: its whole body is here, and it is the connection's turn for it."""
-        self.call = call = Call(self.finish, self.visit)
+        """Start the call with its complete body."""
+        self.call = call = HttpInferCall(self.finish, self.context)
         if self.memory is not None:
             call.memory, self.memory = self.memory, None
-        if self.began_ns:
-            call.received = self.began_ns, now_ns()
+        if self.started_ns:
+            call.received = self.started_ns, now_ns()
         self.protocol.calls.start(call, self.target, self.headers, body)
 
     def take(self, part: bytes) -> None:
-        """Keep a part of the body, unless the whole is too large already."""
+        """Keep a part of the body, unless the body is too large."""
         self.size = size = self.size + len(part)
         calls = self.protocol.calls
         limit = calls.limit
         if self.refusal is not None:
             return
-        if size > limit and not unlimited(self.headers, limit):
+        if size > limit and not is_unlimited(self.headers, limit):
             self.oversize, self.parts, self.memory = True, [], None
         elif 0 < calls.max_body_bytes < size:
             self._refuse(check_body_size, size, calls.max_body_bytes)
@@ -115,25 +119,28 @@ class InferCycle(msgspec.Struct, eq=False):
                 self._reserve(size)
             self.parts.append(part)
 
-    def judge(self) -> None:
-        """Answer from the head alone where that is possible, in its turn: before the body is read, which may be large."""
-        self.judged = True
+    def reject_early(self) -> None:
+        """Refuse the call by its head alone if possible, before its body is read."""
+        self.early_checked = True
         if self.refusal is None:
             self.refusal = self.protocol.calls.early_refusal(self.target, self.headers)
         if self.refusal is not None:
-            self.answer_refusal()
+            self.send_refusal()
 
-    def answer_refusal(self) -> None:
-        """Send the refusal if there is one and its turn has come. The rest of a short body is dropped as it comes; a long one ends the connection."""
-        reply = self.refusal
-        if reply is None or self.call is not None or self.response_complete:
+    def send_refusal(self) -> None:
+        """Send the refusal, if any, once earlier requests have their responses.
+
+        The rest of a short body is dropped on arrival. A long body closes the connection.
+        """
+        http_response = self.refusal
+        if http_response is None or self.call is not None or self.response_complete:
             return
         self.parts, self.memory = [], None
         if self.active:
-            if not self.complete and not 0 < announced_size(self.headers) <= _DROPPED:
+            if not self.complete and not 0 < declared_size(self.headers) <= _MAX_DROPPED_BYTES:
                 self.keep_alive = False
-            self.call = call = Call(self.finish, self.visit)
-            self.protocol.calls.answer(call, reply)
+            self.call = call = HttpInferCall(self.finish, self.context)
+            self.protocol.calls.respond(call, http_response)
 
     def _reserve(self, size: int) -> None:
         if self.memory is None:
@@ -145,23 +152,23 @@ class InferCycle(msgspec.Struct, eq=False):
             check(*arguments)
         except TritonError as error:
             self.refusal = encode_error(error)
-            self.judge()
+            self.reject_early()
 
-    def finish(self, reply: Reply) -> None:
-        """Write the reply, unless the client is gone."""
-        self.call = None  # it names this cycle: undone here, its buffers go with it and not whenever the collector runs
+    def finish(self, http_response: HttpResponse) -> None:
+        """Write the response, unless the client has disconnected."""
+        self.call = None  # breaks a reference cycle, so that buffers do not wait for the garbage collector
         protocol = self.protocol
-        if tells(protocol.calls.log):
-            self._tell(reply.status)
+        if is_logging_requests(protocol.calls.log):
+            self._log_request(http_response.status)
         transport, keep_alive = protocol.transport, self.keep_alive and not protocol.calls.draining
         if transport.is_closing() or self.response_complete:
             return
         self.response_complete = True
-        if reply.size > _UNCOUNTED:
-            reply = protocol.reserve_reply(reply)
-        parts = reply.parts
-        head = _head(reply.status, tuple(reply.headers))
-        transport.write(b"".join((head, self.ending if keep_alive else _CLOSES, parts[0])))
+        if http_response.size > _UNCOUNTED:
+            http_response = protocol.reserve_response(http_response)
+        parts = http_response.parts
+        head = _head(http_response.status, tuple(http_response.headers))
+        transport.write(b"".join((head, self.ending if keep_alive else _CLOSE, parts[0])))
         if len(parts) > 1:
             for part in parts[1:]:
                 transport.write(part)
@@ -172,42 +179,45 @@ class InferCycle(msgspec.Struct, eq=False):
         else:
             protocol.close_lingering()
 
-    def _tell(self, status: int) -> None:
-        from tritonpy_frontend_http.told_requests import tell_infer
+    def _log_request(self, status: int) -> None:
+        from tritonpy_frontend_http.logged_requests import log_infer
 
-        tell_infer(self.protocol.calls.log, self.target, status)
+        log_infer(self.protocol.calls.log, self.target, status)
 
 
 class InferProtocol(HttpConnection):
-    """A connection. Use `with_calls` to get the class that uvicorn instantiates."""
+    """A connection. `with_calls` returns the class that uvicorn instantiates."""
 
     calls: InferCalls
-    heads: KnownHeads
+    heads: HeadCache
     _memory: ClientMemory | None = None
-    _unsent_memory: Reservation | None = None  # for what the client has not read
+    _unsent_memory: Reservation | None = None  # for data that the client has not read
 
     @classmethod
     def with_calls(cls, calls: InferCalls) -> type[InferProtocol]:
-        """Return this protocol bound to the calls of a frontend."""
-        return type("InferProtocol", (cls,), {"calls": calls, "heads": KnownHeads()})
+        """Return this class bound to the calls of a frontend."""
+        return type("InferProtocol", (cls,), {"calls": calls, "heads": HeadCache()})
 
     def data_received(self, data: bytes) -> None:
-        """Take what came: a request whose head is known goes round the parser, which stands between two requests and need not know."""
-        fresh = not (self.midway or self.refuses) and (self.cycle is None or self.cycle.response_complete)
-        known = self.heads.match(data) if fresh else None
+        """Process received data.
+
+        A request with a cached head bypasses the parser, which is between requests.
+        """
+        is_new_request = not (self.in_request or self.refuses) and (self.cycle is None or self.cycle.response_complete)
+        known = self.heads.find(data) if is_new_request else None
         if known is not None:
             self._start_known(*known, data)
             return
         super().data_received(data)
         cycle: Any = self.cycle
-        if self.midway and not self.in_head and type(cycle) is InferCycle and not cycle.judged:
-            cycle.judge()
-        if fresh and type(cycle) is InferCycle and cycle.keep_alive and not self.midway:
+        if self.in_request and not self.in_head and type(cycle) is InferCycle and not cycle.early_checked:
+            cycle.reject_early()
+        if is_new_request and type(cycle) is InferCycle and cycle.keep_alive and not self.in_request:
             self.heads.learn(data, cycle.target, self.headers)
 
-    def _start_known(self, head: Head, start: int, data: bytes) -> None:
-        began_ns = now_ns() if self.calls.tracer.active else 0
-        cycle: Any = InferCycle(self, head.target, head.headers, True, began_ns)
+    def _start_known(self, head: RequestHead, start: int, data: bytes) -> None:
+        started_ns = now_ns() if self.calls.tracer.active else 0
+        cycle: Any = InferCycle(self, head.target, head.headers, True, started_ns)
         self.cycle = cycle
         cycle.active = cycle.complete = True
         if len(data) > _UNCOUNTED:
@@ -217,26 +227,29 @@ class InferProtocol(HttpConnection):
             cycle.start(data[start:])
 
     def client_memory(self) -> ClientMemory:
-        """Return the account of this connection."""
+        """Return the memory of the client of this connection."""
         if self._memory is None:
-            # A connection in memory is one request of a client that has an account already.
+            # An in-memory connection serves one request of a client that already has a ClientMemory.
             self._memory = self.transport.get_extra_info("client_memory") or self.calls.memory.client()
         return self._memory
 
-    def reserve_reply(self, reply: Reply) -> Reply:
-        """Reserve what the client may leave unread of a reply, which is about to be written; return an error in its place where there is no room."""
+    def reserve_response(self, http_response: HttpResponse) -> HttpResponse:
+        """Reserve memory for a response that the client may not read at once.
+
+        Returns an error response instead if the request memory is full.
+        """
         memory = self._unsent_memory
         if memory is None:
             memory = self.client_memory().reservation()
         try:
-            memory.require(self.transport.get_write_buffer_size() + reply.size)
+            memory.require(self.transport.get_write_buffer_size() + http_response.size)
         except TritonError as error:
             return encode_error(error)
         self._unsent_memory = memory
-        return reply
+        return http_response
 
     def pause_writing(self) -> None:
-        """Reserve what the client does not read; close a connection for which there is no room."""
+        """Reserve memory for unread data; close the connection if the request memory is full."""
         super().pause_writing()
         if self._unsent_memory is None:
             self._unsent_memory = memory = self.client_memory().reservation()
@@ -244,22 +257,25 @@ class InferProtocol(HttpConnection):
                 self.transport.abort()
 
     def resume_writing(self) -> None:
-        """Release it: the client has read."""
+        """Release the memory: the client has read the data."""
         super().resume_writing()
         self._unsent_memory = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Release what was reserved for the client."""
+        """Release the memory of the client."""
         self._unsent_memory = None
         super().connection_lost(exc)
 
-    def visit_of(self, target: Target) -> Visit | None:
-        """Return what is known of the caller of an inference call whose head is complete; None where everybody may call."""
+    def call_context(self, target: Target) -> CallContext | None:
+        """Return the context of an inference call whose head is complete.
+
+        None without authorization.
+        """
         return None
 
     def on_headers_complete(self) -> None:
-        """Choose the way of the request."""
-        if not self.judge_head():
+        """Start an inference call or an ASGI request."""
+        if not self.check_head():
             return
         url = self.url
         target = None
@@ -268,32 +284,35 @@ class InferProtocol(HttpConnection):
         if target is None:
             self.begin_asgi()
             return
-        before: Any = self.cycle
+        previous: Any = self.cycle
         keep_alive = self.parser.should_keep_alive()
-        began_ns = now_ns() if self.calls.tracer.active else 0
-        cycle: Any = InferCycle(self, target, dict(self.headers), keep_alive, began_ns)
-        cycle.visit = self.visit_of(target)
-        if cycle.visit is not None and cycle.visit.refusal is not None:
-            cycle.refusal = encode_error(cycle.visit.refusal)
+        started_ns = now_ns() if self.calls.tracer.active else 0
+        cycle: Any = InferCycle(self, target, dict(self.headers), keep_alive, started_ns)
+        cycle.context = self.call_context(target)
+        if cycle.context is not None and cycle.context.refusal is not None:
+            cycle.refusal = encode_error(cycle.context.refusal)
         self.cycle = cycle
         if keep_alive and self.parser.get_http_version() == "1.0":
-            cycle.ending = _GOES_ON_OLD
-        if before is None or before.response_complete:
+            cycle.ending = _KEEP_ALIVE_HTTP10
+        if previous is None or previous.response_complete:
             self._activate(cycle)
         else:
-            self.wait_in_pipeline(before, cycle)
+            self.wait_in_pipeline(previous, cycle)
 
     def _activate(self, cycle: InferCycle) -> None:
         cycle.active = True
         if self.expect_100_continue and not cycle.complete:
-            if not cycle.judged:
-                cycle.judge()
+            if not cycle.early_checked:
+                cycle.reject_early()
             if cycle.refusal is None:
                 self.transport.write(_CONTINUE)
-        cycle.answer_refusal()
+        cycle.send_refusal()
 
     def on_body(self, body: bytes) -> None:
-        """Collect; an inference call needs its whole body at once, so that reading never pauses for it."""
+        """Collect the body.
+
+        Reading never pauses for an inference call, which needs its complete body.
+        """
         self.moved()
         cycle: Any = self.cycle
         if type(cycle) is not InferCycle:
@@ -306,14 +325,14 @@ class InferProtocol(HttpConnection):
     @staticmethod
     def _refuse_chunks(cycle: InferCycle) -> None:
         body = error_body(_TOO_MANY_CHUNKS)
-        cycle.refusal = Reply(400, [JSON_TYPE, (b"content-length", b"%d" % len(body))], (body,), len(body))
-        cycle.judge()
+        cycle.refusal = HttpResponse(400, [JSON_TYPE, (b"content-length", b"%d" % len(body))], (body,), len(body))
+        cycle.reject_early()
 
     def on_message_complete(self) -> None:
-        """Start the call whose body is now complete."""
+        """Start the call: its body is complete."""
         if self.in_head:
-            return  # it is going to be parsed again
-        self.midway = False
+            return  # the request is parsed again
+        self.in_request = False
         cycle: Any = self.cycle
         if type(cycle) is InferCycle:
             cycle.complete = True

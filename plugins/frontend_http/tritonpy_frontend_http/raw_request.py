@@ -1,4 +1,4 @@
-"""A raw binary request: the whole body is the data of the model's only input, whose shape follows from the configuration."""
+"""Decoding of raw binary requests: the body is the data of the model's only input."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PREFIX = "[request id: <id_unknown>] "
 
 
 def check_raw_size(size: int, limit: int) -> None:
-    """Raise InvalidArgument where a raw body is larger than the server takes."""
+    """Raise InvalidArgument if a raw body exceeds `limit` bytes."""
     if size > limit:
         raise InvalidArgument(
             f"Raw input has a byte_size ({size} bytes) that exceeds the maximum allowed value of {limit} bytes. "
@@ -24,9 +24,10 @@ def check_raw_size(size: int, limit: int) -> None:
 
 
 def decode_raw(body: bytes, config: ModelConfig, model: str, version: int, sink: Sink, limit: int) -> InferRequest:
-    """Return the request; a batch dimension is 1 and the one variable dimension takes what the data has.
+    """Return the request, with the shape from the model configuration.
 
-    Raises InvalidArgument for more than `limit` bytes, and for a model whose input cannot be deduced.
+    The batch dimension is 1; the size of the data determines the variable dimension. Raises
+    InvalidArgument for more than `limit` bytes, and if the input or its shape cannot be deduced.
     """
     check_raw_size(len(body), limit)
     if len(config.input) != 1:

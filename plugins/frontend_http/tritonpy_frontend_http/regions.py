@@ -1,14 +1,17 @@
-"""The parameters of a tensor that lies in shared memory."""
+"""Parameters of tensors in shared memory."""
 
 from __future__ import annotations
 
 from tritonpy import Internal, RegionSlice
 from tritonpy_frontend_http.header import InputParameters, OutputParameters
-from tritonpy_frontend_http.json_document import as_uint, prefixed
+from tritonpy_frontend_http.json_document import as_uint, with_prefix
 
 
 def region_slice(name: str, given: InputParameters | OutputParameters) -> RegionSlice:
-    """Return where in the region `name` a tensor lies. Raises Internal for a number that no 64 bits hold."""
+    """Return the slice of region `name` that holds a tensor.
+
+    Raises Internal for numbers beyond 64 bits.
+    """
     offset = _unsigned("shared_memory_offset", given.shared_memory_offset)
     return RegionSlice(name, offset, _unsigned("shared_memory_byte_size", given.shared_memory_byte_size))
 
@@ -17,4 +20,4 @@ def _unsigned(key: str, value: int) -> int:
     try:
         return as_uint(value)
     except Internal as error:
-        raise prefixed(f"Unable to parse '{key}'", error) from None
+        raise with_prefix(f"Unable to parse '{key}'", error) from None

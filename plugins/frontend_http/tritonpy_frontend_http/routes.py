@@ -1,4 +1,4 @@
-"""The management routes, as Litestar handlers; their OpenAPI description is at `/schema`."""
+"""The management routes as Litestar handlers. Their OpenAPI description is at `/schema`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tritonpy import (
     Unsupported,
     __version__,
     config_to_dict,
-    incident,
+    internal_error,
     named_versions,
 )
 from tritonpy_frontend_http import json_document as document
@@ -54,7 +54,7 @@ class Statistics(msgspec.Struct):
 
 
 class Routes:
-    """The handlers of one engine. What may take long runs in a thread, the rest answers from memory."""
+    """The route handlers of one engine. Slow operations run in threads."""
 
     def __init__(self, engine: Engine, bodies: BodyReader) -> None:
         self._engine = engine
@@ -77,11 +77,11 @@ class Routes:
 
         @post(["/v2/repository/index", "/v2/repository/{repository:str}/index"], status_code=200)
         async def repository_index(request: Request[Any, Any, Any]) -> list[ModelIndex]:
-            """List the models of the repositories; the body `{"ready": true}` asks for those that are ready."""
+            """List the models of the repositories. With the body `{"ready": true}`, list only ready models."""
             body = await self._bodies.management_body(request.scope, request.receive)
             try:
                 found = document.parse(body) if body else {}
-            except InvalidArgument:  # nested too deeply: still no boolean
+            except InvalidArgument:  # nested too deeply, so not a boolean either
                 if not _NESTED_READY.match(body):
                     raise
                 found = {"ready": None}
@@ -90,21 +90,21 @@ class Routes:
                 raise InvalidArgument("Invalid value for 'ready': expected a boolean")
             return list(engine.repository_index(ready))
 
-        @post(_both("load"), status_code=200)
+        @post(_repository_paths("load"), status_code=200)
         async def load_model(
             model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
         ) -> Response[str]:
-            """Load or reload a model, or some `versions`; `parameters` may hold its configuration and files in base64."""
+            """Load or reload a model or some `versions`. `parameters` may contain config and base64 files."""
             _refuse_repository(repository)
-            asked = _load_parameters(await self._body(request, files=True))
-            await LOAD_CALLS.run(engine.load_model, model, *asked)
+            arguments = _load_parameters(await self._body(request, files=True))
+            await LOAD_CALLS.run(engine.load_model, model, *arguments)
             return _DONE
 
-        @post(_both("unload"), status_code=200)
+        @post(_repository_paths("unload"), status_code=200)
         async def unload_model(
             model: FromPath[str], request: Request[Any, Any, Any], repository: FromPath[str] = ""
         ) -> Response[str]:
-            """Start to unload a model, or some `versions`; `parameters` may ask to unload its dependents too."""
+            """Start to unload a model or some `versions`, and its dependents with `unload_dependents`."""
             _refuse_repository(repository)
             body = await self._body(request)
             await MODEL_CALLS.run(engine.unload_model, model, _unload_dependents(body), _unload_versions(body))
@@ -118,21 +118,21 @@ class Routes:
         return {} if content is None else content
 
 
-def _both(action: str) -> list[str]:
+def _repository_paths(action: str) -> list[str]:
     return [
         f"/v2/repository/models/{{model:str}}/{action}",
         f"/v2/repository/{{repository:str}}/models/{{model:str}}/{action}",
     ]
 
 
-def _versioned(rest: str) -> list[str]:
+def _model_paths(rest: str) -> list[str]:
     return [f"/v2/models/{{model:str}}{rest}", f"/v2/models/{{model:str}}/versions/{{version:str}}{rest}"]
 
 
 def _readiness(engine: Engine) -> list[Any]:
-    @get(_versioned("/ready"), exception_handlers={TritonError: _on_unreadiness})
+    @get(_model_paths("/ready"), exception_handlers={TritonError: _on_unreadiness})
     async def model_ready(model: FromPath[str], version: FromPath[str] = "") -> Response[str]:
-        """Say whether a model serves: 200 without a body, or 400."""
+        """Return 200 without a body if the model is ready, 400 otherwise."""
         if not await MODEL_CALLS.run(engine.is_model_ready, model, model_version(version)):
             raise InvalidArgument("Model version not ready")
         return Response("", status_code=200, headers=_PLAIN)
@@ -143,17 +143,17 @@ def _readiness(engine: Engine) -> list[Any]:
 def _metadata(engine: Engine) -> list[Any]:
     @get("/v2", sync_to_thread=False)
     def server_metadata() -> ServerMetadata:
-        """Describe the server."""
+        """Return the metadata of the server."""
         return engine.server_metadata()
 
-    @get(_versioned(""), sync_to_thread=False)
+    @get(_model_paths(""), sync_to_thread=False)
     def model_metadata(model: FromPath[str], version: FromPath[str] = "") -> ModelMetadata:
-        """Describe a model."""
+        """Return the metadata of a model."""
         return engine.model_metadata(model, model_version(version))
 
-    @get(_versioned("/config"), sync_to_thread=False)
+    @get(_model_paths("/config"), sync_to_thread=False)
     def model_config(model: FromPath[str], version: FromPath[str] = "") -> dict[str, Any]:
-        """Return a model's whole configuration."""
+        """Return the complete configuration of a model."""
         return config_to_dict(engine.model_config(model, model_version(version)))
 
     return [server_metadata, model_metadata, model_config]
@@ -165,7 +165,7 @@ def _statistics(engine: Engine) -> list[Any]:
         """Return the statistics of every model."""
         return Statistics(list(engine.statistics()))
 
-    @get(_versioned("/stats"), sync_to_thread=False)
+    @get(_model_paths("/stats"), sync_to_thread=False)
     def model_statistics(model: FromPath[str], version: FromPath[str] = "") -> Statistics:
         """Return the statistics of a model."""
         return Statistics(list(engine.statistics(model, model_version(version))))
@@ -192,7 +192,7 @@ def _load_parameters(body: Any) -> tuple[str | None, dict[str, bytes] | None, li
         if key == "config":
             config = text
         elif key.startswith("file:"):
-            files[key] = _decoded(key, text)
+            files[key] = _decode_base64(key, text)
         elif key == "versions":
             versions = named_versions(text)
         else:
@@ -200,7 +200,7 @@ def _load_parameters(body: Any) -> tuple[str | None, dict[str, bytes] | None, li
     return config, files or None, versions
 
 
-def _decoded(key: str, text: str) -> bytes:
+def _decode_base64(key: str, text: str) -> bytes:
     try:
         return b64decode("".join(text.split()), validate=True)
     except (binascii.Error, ValueError) as error:
@@ -214,7 +214,7 @@ def _unload_dependents(body: Any) -> bool:
     try:
         return document.as_bool(parameters["unload_dependents"])
     except Internal as error:
-        raise document.prefixed("Unable to parse 'unload_dependents'", error) from None
+        raise document.with_prefix("Unable to parse 'unload_dependents'", error) from None
 
 
 def _unload_versions(body: Any) -> list[int]:
@@ -234,21 +234,21 @@ def _on_triton_error(_request: object, error: TritonError) -> Response[bytes]:
 
 
 def _on_unreadiness(_request: object, error: TritonError) -> Response[bytes]:
-    # JSON, but not called so: Triton's own words
+    # JSON with the content type text/plain, as in Triton
     return Response(error_body(error.message), status_code=status_of(error), headers=_PLAIN)
 
 
 def _on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
-    status, readiness = error.status_code, request.url.path.endswith("/ready")
-    plain = status == 404 or (status == 405 and readiness)
+    status, is_readiness = error.status_code, request.url.path.endswith("/ready")
+    plain = status == 404 or (status == 405 and is_readiness)
     headers = dict(_PLAIN) if plain else {"content-type": MediaType.JSON.value}
     if status == 405:
-        headers["allow"] = ", ".join([*_allowed(request), *(["HEAD"] if readiness else [])])
+        headers["allow"] = ", ".join([*_allowed(request), *(["HEAD"] if is_readiness else [])])
     return Response(error_body(_PHRASES.get(status, error.detail)), status_code=status, headers=headers)
 
 
 def _allowed(request: Request[Any, Any, Any]) -> list[str]:
-    """Return the methods that the path of `request` takes."""
+    """Return the methods that the path of `request` allows."""
     found: list[str] = []
     for method in _METHODS:
         with suppress(HTTPException):
@@ -257,28 +257,28 @@ def _allowed(request: Request[Any, Any, Any]) -> list[str]:
     return found
 
 
-def _on_incident(log: logging.Logger) -> Callable[[Any, Exception], Response[bytes]]:
+def _on_unexpected_error(log: logging.Logger) -> Callable[[Any, Exception], Response[bytes]]:
     def handle(request: Any, error: Exception) -> Response[bytes]:
-        return _on_triton_error(request, incident(log, request.url.path, error))
+        return _on_triton_error(request, internal_error(log, request.url.path, error))
 
     return handle
 
 
 def _operation_id(_handler: object, method: str, path: Sequence[Any]) -> str:
-    # Litestar's own gives two paths of one handler the same name.
+    # Litestar's default gives two paths of one handler the same id.
     parts = [part if isinstance(part, str) else f"by_{part.name}" for part in path]
     return "_".join([method.lower(), *parts])
 
 
 def management_app(engine: Engine, log: logging.Logger, bodies: BodyReader) -> Litestar:
-    """Return the ASGI application of the routes, whose bodies `bodies` reads."""
+    """Return the ASGI application of the management routes. `bodies` reads the request bodies."""
     return Litestar(
         Routes(engine, bodies).handlers(),
         openapi_config=OpenAPIConfig("tritonpy", __version__, operation_id_creator=_operation_id),
         exception_handlers={
             TritonError: _on_triton_error,
             HTTPException: _on_http_error,
-            Exception: _on_incident(log),
+            Exception: _on_unexpected_error(log),
         },
         request_max_body_size=None,
         logging_config=None,

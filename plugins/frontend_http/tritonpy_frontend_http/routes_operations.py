@@ -1,4 +1,4 @@
-"""The routes of the management operations that the server offers, as Litestar handlers."""
+"""The routes of management operations as Litestar handlers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _REVISION = re.compile(r'"?([0-9]{1,18})"?')
 
 
 def operation_handlers(engine: Engine, bodies: BodyReader) -> list[Any]:
-    """Return the route handlers of what `engine` offers."""
+    """Return the route handlers for the operations of `engine`."""
     return [_handler(engine, operation, bodies) for operation in engine.operations()]
 
 
 def _handler(engine: Engine, operation: Operation, bodies: BodyReader) -> HTTPRouteHandler:
-    async def answer(request: Request[Any, Any, Any]) -> Response[Any]:
+    async def handle(request: Request[Any, Any, Any]) -> Response[Any]:
         try:
             body = await bodies.management_body(request.scope, request.receive)
             content = document.parse(body) if body else None
-        except Internal as error:  # what Triton calls broken JSON is for its own calls
+        except Internal as error:  # Triton's code for invalid JSON applies to Triton's calls only
             raise InvalidArgument(error.message) from None
         call = OperationCall(dict(request.path_params), content, _revision(request.headers.get("if-match", "")))
-        answered = await MODEL_CALLS.run(engine.operate, operation.name, call)
-        return Response(answered, status_code=200, headers=_tag(answered), media_type="application/json")
+        result = await MODEL_CALLS.run(engine.operate, operation.name, call)
+        return Response(result, status_code=200, headers=_etag(result), media_type="application/json")
 
     route = HTTPRouteHandler(
         "/v2/" + re.sub(r"\{([a-z_]+)\}", r"{\1:str}", operation.path),
@@ -39,7 +39,7 @@ def _handler(engine: Engine, operation: Operation, bodies: BodyReader) -> HTTPRo
         summary=operation.summary,
         tags=["operations"],
     )
-    return route(answer)
+    return route(handle)
 
 
 def _revision(text: str) -> int | None:
@@ -47,10 +47,10 @@ def _revision(text: str) -> int | None:
         return None
     found = _REVISION.fullmatch(text)
     if found is None:
-        raise InvalidArgument(f"If-Match must be the ETag of an answer, a number, not '{text}'")
+        raise InvalidArgument(f"If-Match must be the ETag of a response, a number, not '{text}'")
     return int(found[1])
 
 
-def _tag(answered: Any) -> dict[str, str]:
-    revision = answered.get("revision") if isinstance(answered, dict) else None
+def _etag(result: Any) -> dict[str, str]:
+    revision = result.get("revision") if isinstance(result, dict) else None
     return {} if revision is None else {"etag": f'"{revision}"'}

@@ -12,8 +12,8 @@ from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http import settings_json as settings
 from tritonpy_frontend_http.generate.body import BodyReader
 
-_OF_SERVER = "/v2/trace/setting"
-_OF_MODEL = "/v2/models/{model:str}/trace/setting"
+_SERVER_PATH = "/v2/trace/setting"
+_MODEL_PATH = "/v2/models/{model:str}/trace/setting"
 
 
 def settings_handlers(engine: Engine, bodies: BodyReader) -> list[Any]:
@@ -22,24 +22,24 @@ def settings_handlers(engine: Engine, bodies: BodyReader) -> list[Any]:
 
 
 def _tracing(engine: Engine, bodies: BodyReader) -> list[Any]:
-    def changed(changes: TraceChanges, model: str) -> dict[str, Any]:
+    def apply_changes(changes: TraceChanges, model: str) -> dict[str, Any]:
         engine.change_trace_settings(changes, model)
         return settings.trace_document(engine.trace_settings(model))
 
-    @get([_OF_SERVER, _OF_MODEL])
+    @get([_SERVER_PATH, _MODEL_PATH])
     async def trace_settings(model: FromPath[str] = "") -> dict[str, Any]:
-        """Return which requests are traced, of one model or of those without settings of their own."""
+        """Return the trace settings of a model, or the global ones."""
         return settings.trace_document(await MODEL_CALLS.run(engine.trace_settings, model))
 
-    @post([_OF_SERVER, _OF_MODEL], status_code=200)
+    @post([_SERVER_PATH, _MODEL_PATH], status_code=200)
     async def change_trace_settings(request: Request[Any, Any, Any], model: FromPath[str] = "") -> dict[str, Any]:
-        """Trace other requests from now on; null clears a setting."""
-        if model:  # an unknown one is refused before what is wrong with the body
+        """Change trace settings. null clears a setting."""
+        if model:  # an unknown model takes precedence over errors in the body
             await MODEL_CALLS.run(engine.trace_settings, model)
         changes = settings.read_trace_changes(
             document.parse(await bodies.management_body(request.scope, request.receive))
         )
-        return await MODEL_CALLS.run(changed, changes, model)
+        return await MODEL_CALLS.run(apply_changes, changes, model)
 
     return [trace_settings, change_trace_settings]
 
@@ -47,12 +47,12 @@ def _tracing(engine: Engine, bodies: BodyReader) -> list[Any]:
 def _logging(engine: Engine, bodies: BodyReader) -> list[Any]:
     @get("/v2/logging", sync_to_thread=False)
     def log_settings() -> dict[str, Any]:
-        """Return what the server logs and how."""
+        """Return the log settings."""
         return settings.log_document(engine.log_settings())
 
     @post("/v2/logging", status_code=200)
     async def change_log_settings(request: Request[Any, Any, Any]) -> dict[str, Any]:
-        """Log otherwise from now on."""
+        """Change the log settings."""
         for changes in settings.read_log_changes(
             document.parse(await bodies.management_body(request.scope, request.receive))
         ):

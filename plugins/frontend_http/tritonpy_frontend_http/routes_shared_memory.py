@@ -1,4 +1,4 @@
-"""The routes of shared memory."""
+"""The routes of shared memory as Litestar handlers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ _HANDLE_BYTES = 64
 
 
 class SharedMemoryRoutes:
-    """Two kinds of memory, three actions each, for one region or for all.
+    """Routes for system and CUDA shared memory.
 
-    The name of a region is what stands in the path, escapes included: so Triton keeps it.
+    They return the status, register and unregister, for one region or all.
+
+    As in Triton, the name of a region is not unescaped.
     """
 
     def __init__(self, engine: Engine, bodies: BodyReader) -> None:
@@ -29,9 +31,12 @@ class SharedMemoryRoutes:
 
     def handlers(self) -> list[Any]:
         """Return the route handlers for a Litestar application."""
-        return [*self._of(RegionKind.SYSTEM, self._register_system), *self._of(RegionKind.CUDA, self._register_cuda)]
+        return [
+            *self._handlers(RegionKind.SYSTEM, self._register_system),
+            *self._handlers(RegionKind.CUDA, self._register_cuda),
+        ]
 
-    def _of(self, kind: RegionKind, register: Callable[[str, Any], None]) -> list[Any]:
+    def _handlers(self, kind: RegionKind, register: Callable[[str, Any], None]) -> list[Any]:
         engine = self._engine
 
         @get(_paths(kind, "status"), name=f"{kind} shared memory status", sync_to_thread=False)
@@ -41,7 +46,7 @@ class SharedMemoryRoutes:
 
         @post(_paths(kind, "register"), name=f"{kind} shared memory register", status_code=200)
         async def register_region(request: Request[Any, Any, Any]) -> Response[str]:
-            """Register a region: from then on inputs and outputs may lie there."""
+            """Register a region for inputs and outputs."""
             name = _region(request)
             await asyncio.to_thread(engine.check_region, kind, name)
             await asyncio.to_thread(
@@ -53,7 +58,7 @@ class SharedMemoryRoutes:
             _paths(kind, "unregister"), name=f"{kind} shared memory unregister", status_code=200, sync_to_thread=False
         )
         def unregister(request: Request[Any, Any, Any]) -> Response[str]:
-            """Unregister a region, or all; requests in flight keep theirs."""
+            """Unregister a region, or all. Requests in flight keep using it."""
             engine.unregister_regions(kind, _region(request))
             return _done()
 
@@ -69,7 +74,7 @@ class SharedMemoryRoutes:
         handle = document.as_string(document.member(_field(body, "raw_handle"), "b64"))
         byte_size = document.as_uint(document.member(body, "byte_size"))
         device_id = document.as_uint(document.member(body, "device_id"))
-        self._engine.register_cuda_region(name, _decoded(handle), device_id, byte_size)
+        self._engine.register_cuda_region(name, _decode_handle(handle), device_id, byte_size)
 
 
 def _paths(kind: RegionKind, action: str) -> list[str]:
@@ -77,7 +82,7 @@ def _paths(kind: RegionKind, action: str) -> list[str]:
 
 
 def _region(request: Request[Any, Any, Any]) -> str:
-    """Return the region that the path names, "" for none."""
+    """Return the region in the path, "" for none."""
     parts: list[str] = request.scope["raw_path"].decode("latin-1").split("/")
     return parts[4] if parts[3] == "region" else ""
 
@@ -88,7 +93,7 @@ def _field(body: Any, name: str) -> Any:
     return body[name]
 
 
-def _decoded(text: str) -> bytes:
+def _decode_handle(text: str) -> bytes:
     try:
         handle = b64decode(text, validate=True)
     except (binascii.Error, ValueError):

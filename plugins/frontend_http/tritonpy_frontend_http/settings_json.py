@@ -1,4 +1,4 @@
-"""Trace and log settings in the protocol's JSON. Pure."""
+"""Conversion of trace and log settings from and to JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _FORMATS = ("default", "ISO8601", "json")
 
 
 def read_trace_changes(body: Any) -> TraceChanges:
-    """Return what a body asks for; null clears. Raises TritonErrors in Triton's words."""
+    """Return the changes in a body; null clears a setting.
+
+    Raises TritonError with Triton's texts.
+    """
     if not isinstance(body, dict):
         return TraceChanges()
     texts: dict[str, list[str] | None] = {}
@@ -39,14 +42,14 @@ def read_trace_changes(body: Any) -> TraceChanges:
 
 
 def trace_document(settings: TraceSettings) -> dict[str, Any]:
-    """Return the answer that tells the settings."""
+    """Return the settings as JSON."""
     return {name: texts if name == "trace_level" else texts[0] for name, texts in trace_texts(settings).items()}
 
 
 def read_log_changes(body: Any) -> Iterator[LogChanges]:
-    """Give what a body asks for one by one, as Triton follows it: what stands before a mistake holds. Null asks for nothing.
+    """Yield the changes in a body one by one; null is ignored.
 
-    Raises TritonErrors in Triton's words.
+    As in Triton, changes before an invalid one take effect. Raises TritonError with Triton's texts.
     """
     if document.find(body, "log_file") is not None:
         raise Unsupported("log file location can not be updated through network protocol")
@@ -57,7 +60,7 @@ def read_log_changes(body: Any) -> Iterator[LogChanges]:
 
 
 def log_document(settings: LogSettings) -> dict[str, Any]:
-    """Return the answer that tells the settings."""
+    """Return the settings as JSON."""
     return {
         "log_file": settings.file,
         "log_info": settings.info,
@@ -70,7 +73,7 @@ def log_document(settings: LogSettings) -> dict[str, Any]:
 
 def _verbose(value: Any) -> int:
     number = document.as_uint(value) & 0xFFFFFFFF
-    return number - 2**32 if number >= 2**31 else number  # an int32 there
+    return number - 2**32 if number >= 2**31 else number  # Triton stores an int32
 
 
 def _format(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What encrypts the HTTP port."""
+"""The TLS options of the HTTP frontend."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tritonpy import TlsOptions
 class HttpTlsOptions(TlsOptions, frozen=True):
     """The section `tls` of `frontends: http:`."""
 
-    minimum_version: Annotated[Literal["TLSv1.2", "TLSv1.3"], Meta(description="Oldest version that is spoken")] = (
+    minimum_version: Annotated[Literal["TLSv1.2", "TLSv1.3"], Meta(description="Oldest accepted TLS version")] = (
         "TLSv1.2"
     )

@@ -1,18 +1,18 @@
-"""What this frontend adds to the trace of a call: when its request came and when its reply went."""
+"""Time stamps that this frontend adds to the trace of a call."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from tritonpy import InferRequest, Trace, Tracer
-from tritonpy_frontend_http.encode import Reply
+from tritonpy_frontend_http.encode import HttpResponse
 
 Received = tuple[int, int]
-"""When the head of a request was there and when its body was, on the server's clock."""
+"""Arrival times of the head and of the complete body, in ns on the server's clock."""
 
 
 def sample(tracer: Tracer, request: InferRequest, headers: Mapping[bytes, bytes], received: Received) -> None:
-    """Put a trace into `request`, if it is chosen."""
+    """Set the trace of `request` if the tracer selects it."""
     known = {name: headers[raw].decode("latin-1") for name in tracer.headers if (raw := name.encode()) in headers}
     trace = request.trace = tracer.sample(request.model_name, known)
     if trace is not None:
@@ -20,11 +20,11 @@ def sample(tracer: Tracer, request: InferRequest, headers: Mapping[bytes, bytes]
         trace.stamp("HTTP_RECV_END", received[1])
 
 
-def send_traced(trace: Trace, send: Callable[[Reply], None], reply: Reply) -> None:
-    """Send the reply of a call, the last thing that its trace tells."""
+def send_traced(trace: Trace, send: Callable[[HttpResponse], None], http_response: HttpResponse) -> None:
+    """Send the response of a call and end its trace."""
     trace.stamp("HTTP_SEND_START")
     try:
-        send(reply)
+        send(http_response)
     finally:
         trace.stamp("HTTP_SEND_END")
         trace.end()

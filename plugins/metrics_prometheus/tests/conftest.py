@@ -7,7 +7,7 @@ from tritonpy.testing import ToyEngine
 
 
 class FakeEngine(ToyEngine):
-    """An engine with known numbers."""
+    """An engine with known statistics."""
 
     def __init__(self):
         super().__init__([])

@@ -1,4 +1,4 @@
-"""Stands in for the module of nvidia-ml-py: GPUs are made of plain numbers."""
+"""A fake of the nvidia-ml-py module with GPUs made of plain numbers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ MIB = 1 << 20
 
 
 class NVMLError(Exception):
-    """What every function of the real module raises."""
+    """The error class of the real module."""
 
 
 class FakeNvml:
-    """`gpus` are dictionaries by the name of what they tell; what is missing there is not supported."""
+    """`gpus` are dictionaries by value name. Missing values are not supported."""
 
     NVMLError = NVMLError
-    nvmlMemory_v2 = 2  # noqa: N815 the library's own name
+    nvmlMemory_v2 = 2  # noqa: N815   the library's name
 
     def __init__(self, *gpus, driver=True):
         self.gpus = gpus
@@ -42,23 +42,24 @@ class FakeNvml:
 
     def nvmlDeviceGetUtilizationRates(self, gpu):
         self.readings += 1
-        return SimpleNamespace(gpu=self._tell(gpu, "utilization"), memory=0)
+        return SimpleNamespace(gpu=self._read(gpu, "utilization"), memory=0)
 
     def nvmlDeviceGetMemoryInfo(self, gpu, version):
-        assert version == self.nvmlMemory_v2  # the first version counts what the driver reserved as used
-        return SimpleNamespace(total=self._tell(gpu, "total"), used=self._tell(gpu, "used"))
+        # Version 1 counts memory reserved by the driver as used.
+        assert version == self.nvmlMemory_v2
+        return SimpleNamespace(total=self._read(gpu, "total"), used=self._read(gpu, "used"))
 
     def nvmlDeviceGetPowerUsage(self, gpu):
-        return self._tell(gpu, "power")
+        return self._read(gpu, "power")
 
     def nvmlDeviceGetPowerManagementLimit(self, gpu):
-        return self._tell(gpu, "limit")
+        return self._read(gpu, "limit")
 
     def nvmlDeviceGetTotalEnergyConsumption(self, gpu):
-        return self._tell(gpu, "energy")
+        return self._read(gpu, "energy")
 
     @staticmethod
-    def _tell(gpu, what):
+    def _read(gpu, what):
         if what not in gpu:
             raise NVMLError("Not Supported")
         return gpu[what]

@@ -1,4 +1,4 @@
-"""What a client sent to the metrics port and left in the middle of is freed with its connection."""
+"""Requests that clients abandon halfway are freed with their connection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ABANDONED = {
 }
 
 
-def leave(port, sent):
+def abandon(port, sent):
     with socket.create_connection(("127.0.0.1", port), 30) as stream, contextlib.suppress(OSError):
         stream.sendall(sent)
 
@@ -38,14 +38,14 @@ def test_an_abandoned_scrape_is_freed(engine, sent, loop_factory):
     async def scenario():
         async with listening(engine, cpu=False) as frontend:
             port = int(frontend.address().rpartition(":")[2])
-            await asyncio.to_thread(leave, port, sent)
+            await asyncio.to_thread(abandon, port, sent)
             gc.collect()
-            before = alive()  # what other tests left
+            before = alive()  # objects left by other tests
             gc.disable()
             tracemalloc.start()
             try:
                 for _ in range(CLIENTS):
-                    await asyncio.to_thread(leave, port, sent)
+                    await asyncio.to_thread(abandon, port, sent)
                 while alive() - before or tracemalloc.get_traced_memory()[0] > 2 * SIZE:  # noqa: ASYNC110 - it has no event
                     await asyncio.sleep(0.01)
             finally:

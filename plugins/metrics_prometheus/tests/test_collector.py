@@ -6,7 +6,7 @@ from tritonpy import SERVER_METRICS, Duration, MemoryUsage, Unavailable
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.exposition import text_format
 
-# What Triton 2.51 prints of a model on a machine without a GPU: type and names of labels by family, in its order.
+# Output of Triton 2.51 for a model without a GPU: type and label names by family, in its order.
 LABELS = ("model", "version")
 TRITON_FAMILIES = {
     "nv_inference_request_success": ("counter", LABELS),
@@ -19,7 +19,7 @@ TRITON_FAMILIES = {
     "nv_inference_compute_infer_duration_us": ("counter", LABELS),
     "nv_inference_compute_output_duration_us": ("counter", LABELS),
     "nv_inference_pending_request_count": ("gauge", LABELS),
-    "nv_model_load_duration_secs": ("gauge", LABELS),  # in later versions than 2.51
+    "nv_model_load_duration_secs": ("gauge", LABELS),  # since a version later than 2.51
 }
 
 
@@ -72,7 +72,7 @@ def test_every_version_has_its_own_samples(engine):
     ]
 
 
-def test_a_model_that_is_unloaded_meanwhile_is_left_out(engine):
+def test_a_model_unloaded_during_a_scrape_is_omitted(engine):
     engine.add()
     engine.add("gone")
     del engine.extras["gone", "1"]
@@ -83,7 +83,7 @@ def test_without_models_there_are_no_families(engine):
     assert lines(engine) == []
 
 
-def test_of_a_server_that_is_not_ready_there_are_no_families(engine, monkeypatch):
+def test_a_server_that_is_not_ready_has_no_model_families(engine, monkeypatch):
     engine.add()
 
     def refuse():
@@ -93,7 +93,7 @@ def test_of_a_server_that_is_not_ready_there_are_no_families(engine, monkeypatch
     assert lines(engine) == []
 
 
-def test_without_latency_counters_the_other_counters_stand_still(engine):
+def test_without_latency_counters_the_other_counters_stay_at_0(engine):
     engine.add()
     found = lines(engine, counter_latencies=False)
     assert 'nv_inference_request_success{model="addsub",version="1"} 0' in found
@@ -103,7 +103,7 @@ def test_without_latency_counters_the_other_counters_stand_still(engine):
     assert not [line for line in found if "_us{" in line]
 
 
-def test_a_prometheus_parser_reads_it(engine):
+def test_a_prometheus_parser_accepts_the_output(engine):
     engine.add(tags={"owner": 'te"am\\ of\nfive'})
     text = text_format(EngineCollector(engine).collect()).decode()
     families = {family.name: family for family in text_string_to_metric_families(text)}
@@ -111,7 +111,7 @@ def test_a_prometheus_parser_reads_it(engine):
     assert families["nv_inference_count"].samples[0].labels["_owner"] == 'te"am\\ of\nfive'
 
 
-def test_the_memory_of_a_model_is_shown_by_kind_and_device(engine):
+def test_the_memory_of_a_model_is_exported_by_kind_and_device(engine):
     engine.add(tags={"owner": "me"})
     engine.add("silent")
     engine.numbers[0].memory_usage = [MemoryUsage("CPU", 0, 12), MemoryUsage("GPU", 1, 2**40)]
@@ -149,7 +149,7 @@ def test_a_model_that_uses_the_cache_has_its_counters(engine):
     assert families[after : after + 4] == CACHE_FAMILIES
 
 
-def test_without_latency_counters_there_are_none_of_the_cache_as_in_triton(engine):
+def test_without_latency_counters_there_are_no_cache_counters_as_in_triton(engine):
     engine.add()
     engine.extras["addsub", "1"].cached = True
     assert cache_samples(engine, counter_latencies=False) == []

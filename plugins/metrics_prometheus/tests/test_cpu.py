@@ -18,7 +18,7 @@ def test_busy_is_everything_but_idle_and_waiting_for_disks():
     assert parse_ticks(STAT) == CpuTicks(busy=100 + 20 + 30 + 6 + 7 + 8, idle=400 + 50)
 
 
-def test_an_old_kernel_s_shorter_line_is_refused():
+def test_a_shorter_line_of_an_old_kernel_is_rejected():
     with pytest.raises(ValueError, match="not enough values"):
         parse_ticks("cpu 1 2 3 4\n")
 
@@ -47,7 +47,7 @@ def values(collector):
     return {family.name: family.samples[0].value for family in collector.collect()}
 
 
-def test_the_first_value_is_that_since_boot(proc):
+def test_the_first_value_covers_the_time_since_boot(proc):
     assert values(CpuCollector(1000, lambda: 0, proc)) == {
         "nv_cpu_utilization": 171 / 621,
         "nv_cpu_memory_total_bytes": 25276514304,
@@ -70,5 +70,5 @@ def test_utilization_changes_only_when_the_interval_has_passed(proc):
     assert values(collector)["nv_cpu_utilization"] == 0.0
 
 
-def test_no_model_can_write_into_these_families(proc):
+def test_models_cannot_use_these_family_names(proc):
     assert {family.name for family in CpuCollector(1, lambda: 0, proc).collect()} <= SERVER_METRICS

@@ -10,7 +10,8 @@ from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.custom import CustomCollector
 from tritonpy_metrics_prometheus.exposition import text_format
 
-# The lines that Triton 2.51 prints of a Python model that makes the metrics of the first test; their order is that of the model.
+# Output of Triton 2.51 for a Python model that creates the metrics of the first test, in the
+# model's order.
 TRITON = """\
 # HELP my_requests Number of "requests"
 # TYPE my_requests counter
@@ -61,7 +62,7 @@ def test_every_kind_is_printed_as_triton_prints_it(engine, model):
     assert text(engine) == TRITON
 
 
-def test_prometheus_reads_it(engine, model):
+def test_a_prometheus_parser_accepts_the_output(engine, model):
     model.family("sizes", "By\nsize", MetricKind.HISTOGRAM).metric({"k": "v"}, [0.5]).observe(0.5)
     [family] = text_string_to_metric_families(text(engine))
     assert (family.name, family.type, family.documentation) == ("sizes", "histogram", "By\nsize")
@@ -72,11 +73,11 @@ def test_prometheus_reads_it(engine, model):
     }
 
 
-def test_nothing_is_printed_where_no_model_makes_metrics(engine, model):
+def test_without_custom_metrics_nothing_is_printed(engine, model):
     model.family("empty", "has no metric", MetricKind.GAUGE)
     assert text(engine) == ""
 
 
-def test_no_model_can_write_into_the_server_s_own_families(engine):
+def test_models_cannot_use_the_server_s_family_names(engine):
     engine.add()
     assert {family.name for family in EngineCollector(engine).collect()} <= SERVER_METRICS

@@ -43,7 +43,7 @@ def test_a_summary_is_printed_as_triton_prints_it(engine):
     assert text(engine, "# TYPE nv_inference_queue_summary") == ["# TYPE nv_inference_queue_summary_us summary"]
 
 
-def test_a_model_without_them_is_left_out_of_their_families(engine):
+def test_a_model_without_distributions_has_no_samples(engine):
     engine.add()
     engine.add(version="2")
     engine.extras["addsub", "2"].first_response = HISTOGRAM
@@ -53,14 +53,14 @@ def test_a_model_without_them_is_left_out_of_their_families(engine):
         assert {sample.labels["version"] for sample in families[name].samples} == {"2"}
 
 
-def test_they_are_independent_of_the_latency_counters(engine):
+def test_distributions_are_independent_of_the_latency_counters(engine):
     engine.add()
     engine.extras["addsub", "1"].first_response = HISTOGRAM
     families = {family.name: family for family in EngineCollector(engine, counter_latencies=False).collect()}
     assert families[FIRST_RESPONSE].samples[0].value == 4
 
 
-def test_a_prometheus_parser_reads_them(engine):
+def test_a_prometheus_parser_accepts_the_output(engine):
     engine.add()
     engine.extras["addsub", "1"].first_response = HISTOGRAM
     engine.extras["addsub", "1"].summaries = {"request": SUMMARY}
@@ -69,5 +69,5 @@ def test_a_prometheus_parser_reads_them(engine):
     assert (families[FIRST_RESPONSE], families["nv_inference_request_summary_us"]) == ("histogram", "summary")
 
 
-def test_no_model_can_write_into_these_families():
+def test_models_cannot_use_these_family_names():
     assert {FIRST_RESPONSE, *map(summary_name, SUMMARIES)} <= SERVER_METRICS

@@ -19,7 +19,7 @@ def test_a_counter_keeps_its_name():
     assert text_format([family(a=1)]) == b'# HELP nv_name Help\n# TYPE nv_name counter\nnv_name{label="a"} 1\n'
 
 
-def test_numbers_are_written_as_they_are():
+def test_integers_are_written_in_full():
     assert text_format([family("gauge", none=0.25)]).endswith(b"nv_name 0.25\n")
     assert text_format([family("gauge", none=25276514304)]).endswith(b"nv_name 25276514304\n")
 
@@ -42,7 +42,7 @@ def test_a_bucket_s_bound_is_its_last_label():
     assert text_format([metric]).endswith(b'nv_name_bucket{a="2",z="1",le="5"} 1\n')
 
 
-def test_a_family_that_nobody_describes_has_no_help():
+def test_a_family_without_description_has_no_help():
     assert text_format([family(text="", none=1)]) == b"# TYPE nv_name counter\nnv_name 1\n"
 
 
@@ -56,7 +56,7 @@ def test_help_is_escaped():
     assert text_format([family(text="a\\b\nc")]).startswith(b"# HELP nv_name a\\\\b\\nc\n")
 
 
-def test_finished_lines_are_written_as_they_are():
+def test_formatted_lines_are_written_unchanged():
     metric = TextMetric("nv_name", "Help", "gauge", ["nv_name 1\n", "nv_name 2\n"])
     assert text_format([metric, family(none=3)]) == (
         b"# HELP nv_name Help\n# TYPE nv_name gauge\nnv_name 1\nnv_name 2\n# HELP nv_name Help\n# TYPE nv_name counter\nnv_name 3\n"

@@ -22,7 +22,7 @@ from .fake_nvml import FakeNvml, h100
 
 
 def has_ipv6():
-    """Say whether this machine has the address ::1, which containers often lack."""
+    """Return whether this machine has the address ::1, which containers often lack."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -58,7 +58,7 @@ def scrape(address, method="GET", path="/metrics"):
         connection.close()
 
 
-def test_a_scrape_shows_what_is_true_now(engine):
+def test_a_scrape_returns_current_values(engine):
     async def scenario():
         async with listening(engine, cpu=False) as frontend:
             before = await asyncio.to_thread(scrape, frontend.address())
@@ -72,7 +72,7 @@ def test_a_scrape_shows_what_is_true_now(engine):
     assert "nv_cpu" not in after
 
 
-def test_a_scrape_shows_what_models_make_themselves(engine):
+def test_a_scrape_returns_custom_metrics(engine):
     ModelMetrics(engine.metrics).family("toys", "", MetricKind.COUNTER).metric({"k": "v"}).increment(3)
 
     async def scenario():
@@ -82,7 +82,7 @@ def test_a_scrape_shows_what_models_make_themselves(engine):
     assert asyncio.run(scenario()) == (200, '# TYPE toys counter\ntoys{k="v"} 3\n')
 
 
-def test_scrapes_at_the_same_time_are_all_answered(engine):
+def test_concurrent_scrapes_all_succeed(engine):
     engine.add()
 
     async def scenario():
@@ -90,16 +90,16 @@ def test_scrapes_at_the_same_time_are_all_answered(engine):
             scrapes = [asyncio.to_thread(scrape, frontend.address()) for _ in range(20)]
             return await asyncio.gather(*scrapes)
 
-    answers = asyncio.run(scenario())
-    assert {status for status, _ in answers} == {200}
-    assert all('nv_inference_exec_count{model="addsub",version="1"} 2\n' in text for _, text in answers)
+    responses = asyncio.run(scenario())
+    assert {status for status, _ in responses} == {200}
+    assert all('nv_inference_exec_count{model="addsub",version="1"} 2\n' in text for _, text in responses)
 
 
-def test_the_event_loop_goes_on_while_a_scrape_collects(engine):
-    collecting, go_on = threading.Event(), threading.Event()
+def test_the_event_loop_is_not_blocked_by_a_scrape(engine):
+    executor, go_on = threading.Event(), threading.Event()
 
     def slow_gauges():
-        collecting.set()
+        executor.set()
         assert go_on.wait(60)
         return {}
 
@@ -108,7 +108,7 @@ def test_the_event_loop_goes_on_while_a_scrape_collects(engine):
     async def scenario():
         async with listening(engine, cpu=False) as frontend:
             waiting = asyncio.create_task(asyncio.to_thread(scrape, frontend.address()))
-            await asyncio.to_thread(collecting.wait, 60)
+            await asyncio.to_thread(executor.wait, 60)
             missing = await asyncio.to_thread(scrape, frontend.address(), "GET", "/other")
             go_on.set()
             return missing, await waiting
@@ -124,10 +124,10 @@ def test_a_scrape_does_not_wait_for_the_loop_s_busy_threads(engine):
             busy = [asyncio.to_thread(go_on.wait, 60) for _ in range(64)]
             waiting = asyncio.gather(*busy)
             with ThreadPoolExecutor(1) as own:
-                answer = await asyncio.get_running_loop().run_in_executor(own, scrape, frontend.address())
+                response = await asyncio.get_running_loop().run_in_executor(own, scrape, frontend.address())
             go_on.set()
             await waiting
-            return answer
+            return response
 
     assert asyncio.run(scenario()) == (200, "")
 
@@ -138,11 +138,11 @@ def test_head_has_the_length_of_the_metrics_and_no_body(engine):
     async def scenario():
         async with listening(engine, cpu=False) as frontend:
             address = frontend.address()
-            answers = []
+            responses = []
             for method in ("GET", "HEAD"):
                 request = f"{method} /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".encode()
-                answers.append(await asyncio.to_thread(exchange, address, request))
-            return answers
+                responses.append(await asyncio.to_thread(exchange, address, request))
+            return responses
 
     get, head = asyncio.run(scenario())
     assert get.startswith(b"HTTP/1.1 200 ")
@@ -150,11 +150,11 @@ def test_head_has_the_length_of_the_metrics_and_no_body(engine):
     assert without_date(head) == without_date(get[: get.index(b"\r\n\r\n") + 4])
 
 
-def without_date(answer):
-    return [line for line in answer.split(b"\r\n") if not line.lower().startswith(b"date:")]
+def without_date(response):
+    return [line for line in response.split(b"\r\n") if not line.lower().startswith(b"date:")]
 
 
-def test_another_method_is_refused_over_the_wire(engine):
+def test_another_method_is_rejected_over_http(engine):
     async def scenario():
         async with listening(engine) as frontend:
             return await asyncio.to_thread(scrape, frontend.address(), "POST")
@@ -163,7 +163,7 @@ def test_another_method_is_refused_over_the_wire(engine):
 
 
 @pytest.mark.skipif(not (PROC / "stat").exists(), reason="needs /proc")
-def test_the_machine_s_cpu_and_memory_are_shown(engine):
+def test_cpu_and_memory_of_the_machine_are_exported(engine):
     async def scenario():
         async with listening(engine) as frontend:
             return await asyncio.to_thread(scrape, frontend.address())
@@ -175,7 +175,7 @@ def test_the_machine_s_cpu_and_memory_are_shown(engine):
     assert 0 < int(values["nv_cpu_memory_used_bytes"]) <= int(values["nv_cpu_memory_total_bytes"])
 
 
-def gpus_shown(engine, gpu):
+def exported_gpus(engine, gpu):
     async def scenario():
         async with listening(engine, cpu=False, gpu=gpu) as frontend:
             return await asyncio.to_thread(scrape, frontend.address())
@@ -184,14 +184,14 @@ def gpus_shown(engine, gpu):
 
 
 @pytest.mark.parametrize(("gpu", "samples"), [(True, 6), (False, 0)])
-def test_the_machine_s_gpus_are_shown_unless_they_are_not_wanted(engine, monkeypatch, gpu, samples):
+def test_gpus_are_exported_unless_disabled(engine, monkeypatch, gpu, samples):
     nvml = FakeNvml(h100())
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    assert gpus_shown(engine, gpu) == samples
+    assert exported_gpus(engine, gpu) == samples
     assert nvml.open == 0
 
 
-def test_its_own_host_comes_before_the_server_s(engine):
+def test_its_own_host_overrides_the_server_s(engine):
     async def scenario():
         async with listening(engine, host="127.0.0.2") as frontend:
             return frontend.address()
@@ -221,7 +221,7 @@ def test_an_ipv6_address_is_bracketed(engine):
 
 
 def exchange(address, sent):
-    """Send bytes, and return what comes until the server closes."""
+    """Send bytes. Return what the server sends until it closes."""
     host, _, port = address.rpartition(":")
     with socket.create_connection((host, int(port)), 30) as connection:
         connection.sendall(sent)
@@ -242,7 +242,7 @@ def exchange(address, sent):
         ({"max_headers": 2}, b"GET /metrics HTTP/1.1\r\na: 1\r\nb: 2\r\nc: 3\r\n\r\n", b"HTTP/1.1 431 "),
     ],
 )
-def test_its_connections_have_the_limits_of_http(engine, options, sent, status):
+def test_connections_have_the_limits_of_http(engine, options, sent, status):
     async def scenario():
         async with listening(engine, cpu=False, gpu=False, **options) as frontend:
             return await asyncio.to_thread(exchange, frontend.address(), sent)
@@ -250,7 +250,7 @@ def test_its_connections_have_the_limits_of_http(engine, options, sent, status):
     assert asyncio.run(scenario()).startswith(status)
 
 
-def test_one_connection_too_many_is_refused(engine):
+def test_a_connection_above_the_limit_is_rejected(engine):
     async def scenario():
         async with listening(engine, cpu=False, gpu=False, max_connections=1) as frontend:
             host, _, port = frontend.address().rpartition(":")

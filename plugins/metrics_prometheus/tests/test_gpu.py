@@ -15,7 +15,7 @@ def lines(found):
     return [line for line in text_format(found.collect()).decode().splitlines() if not line.startswith("#")]
 
 
-def test_every_family_is_there_in_triton_s_units():
+def test_all_families_have_triton_s_units():
     assert lines(collector(FakeNvml(h100()))) == [
         'nv_gpu_utilization{gpu_uuid="GPU-1"} 0.37',
         f'nv_gpu_memory_total_bytes{{gpu_uuid="GPU-1"}} {80_000 * MIB}',
@@ -32,7 +32,7 @@ def test_types_are_triton_s():
     assert set(kinds.values()) == {"gauge", "counter"}
 
 
-def test_energy_is_that_since_the_start():
+def test_energy_counts_from_the_start():
     now, gpu = [0], h100()
     found = collector(FakeNvml(gpu), lambda: now[0])
     gpu["energy"] += 1500
@@ -58,14 +58,14 @@ def test_every_gpu_has_its_own_samples():
     assert len(found) == 12
 
 
-def test_what_a_gpu_does_not_tell_is_left_out():
+def test_unsupported_values_are_omitted():
     quiet = {"uuid": "GPU-2", "utilization": 5}
     found = lines(collector(FakeNvml(h100(), quiet)))
     assert [line for line in found if "GPU-2" in line] == ['nv_gpu_utilization{gpu_uuid="GPU-2"} 0.05']
     assert lines(collector(FakeNvml(quiet))) == ['nv_gpu_utilization{gpu_uuid="GPU-2"} 0.05']
 
 
-def test_a_gpu_that_tells_later_what_it_did_not_tell_at_first_counts_from_there():
+def test_a_value_supported_later_counts_from_its_first_reading():
     now, gpu = [0], {"uuid": "GPU-1"}
     found = collector(FakeNvml(gpu), lambda: now[0])
     gpu["energy"] = 7000
@@ -73,11 +73,11 @@ def test_a_gpu_that_tells_later_what_it_did_not_tell_at_first_counts_from_there(
     assert lines(found) == ['nv_energy_consumption{gpu_uuid="GPU-1"} 0']
 
 
-def test_no_model_can_write_into_these_families():
+def test_models_cannot_use_these_family_names():
     assert {family.name for family in collector(FakeNvml(h100())).collect()} <= SERVER_METRICS
 
 
-def test_the_end_gives_the_library_back():
+def test_closing_shuts_the_library_down():
     nvml = FakeNvml(h100())
     nvml.nvmlInit()
     collector(nvml).close()

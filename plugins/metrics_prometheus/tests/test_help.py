@@ -8,8 +8,9 @@ from tritonpy_metrics_prometheus.gpu import FAMILIES as GPU_FAMILIES
 
 from .test_distributions import HISTOGRAM
 
-# The HELP lines of Triton's /metrics. Those of GPUs, first responses and load times are from its source,
-# since 2.51 without a GPU does not print them; the conformance tests compare the others with a running server.
+# HELP lines of Triton's /metrics. Those of GPUs, first responses and load times are from its
+# source, because 2.51 without a GPU does not print them. The conformance tests compare the others
+# with a running server.
 TRITON_HELP = {
     "nv_inference_request_success": "Number of successful inference requests, all batch sizes",
     "nv_inference_request_failure": "Number of failed inference requests, all batch sizes",

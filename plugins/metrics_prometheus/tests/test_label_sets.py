@@ -24,7 +24,7 @@ def on_gpus(engine):
     return engine
 
 
-def test_what_a_gpu_executed_has_its_uuid(on_gpus):
+def test_executions_on_a_gpu_have_its_uuid(on_gpus):
     for family, each in (
         ("nv_inference_count", 1),
         ("nv_inference_exec_count", 1),
@@ -37,7 +37,7 @@ def test_what_a_gpu_executed_has_its_uuid(on_gpus):
         ]
 
 
-def test_what_reached_no_gpu_has_none(on_gpus):
+def test_other_counts_have_no_uuid(on_gpus):
     rejected = [
         each for each in lines(on_gpus, ["GPU-a", "GPU-b"], "nv_inference_request_failure") if "REJECTED" in each
     ]
@@ -48,12 +48,12 @@ def test_what_reached_no_gpu_has_none(on_gpus):
     ]
 
 
-def test_a_model_waits_and_loads_as_a_whole(on_gpus):
+def test_gauges_are_not_split_by_gpu(on_gpus):
     assert lines(on_gpus, ["GPU-a", "GPU-b"], "nv_inference_pending") == [
         '_request_count{model="addsub",version="1"} 4'
     ]
 
 
 @pytest.mark.parametrize("uuids", [[], ["GPU-a"]])
-def test_where_a_uuid_is_not_known_the_counts_stay_together(on_gpus, uuids):
+def test_without_a_known_uuid_counts_are_not_split(on_gpus, uuids):
     assert lines(on_gpus, uuids, "nv_inference_count") == ['{model="addsub",version="1"} 6']

@@ -33,39 +33,37 @@ def test_every_gpu_is_found(installed):
     assert nvml.open == 1
 
 
-def test_without_a_visible_gpu_there_is_nothing_and_the_library_is_given_back(installed):
+def test_without_a_visible_gpu_the_library_is_shut_down(installed):
     nvml = installed(FakeNvml(h100()))
     assert found({"CUDA_VISIBLE_DEVICES": ""}) is None
     assert nvml.open == 0
 
 
-def test_without_a_driver_there_is_nothing(installed):
+def test_without_a_driver_there_are_no_gpus(installed):
     installed(FakeNvml(h100(), driver=False))
     assert found({}) is None
 
 
-def test_triton_s_variable_for_a_server_without_gpus_counts(installed):
+def test_triton_s_variable_disables_gpus(installed):
     nvml = installed(FakeNvml(h100()))
     assert found({"TRITON_SERVER_CPU_ONLY": "1"}) is None
     assert nvml.open == 0
 
 
-def test_a_library_that_fails_is_told_of_and_given_back(installed, caplog):
-    class Lost(FakeNvml):
+def test_a_failing_library_is_logged_and_shut_down(installed, caplog):
+    class FailingNvml(FakeNvml):
         def nvmlDeviceGetUUID(self, gpu):
             raise self.NVMLError("GPU is lost")
 
-    nvml = installed(Lost(h100()))
+    nvml = installed(FailingNvml(h100()))
     assert found({}) is None
     assert nvml.open == 0
-    assert "no metrics of GPUs: GPU is lost" in caplog.text
+    assert "no GPU metrics: GPU is lost" in caplog.text
 
 
 @pytest.mark.parametrize("has_driver", [True, False])
-def test_who_has_a_gpu_and_lacks_the_package_is_told_how_to_get_it(
-    installed, caplog, monkeypatch, tmp_path, has_driver
-):
-    installed(None)  # an import of it fails
+def test_a_missing_package_is_logged_with_its_install_command(installed, caplog, monkeypatch, tmp_path, has_driver):
+    installed(None)  # importing it fails
     monkeypatch.setattr(finding, "DRIVER", tmp_path if has_driver else tmp_path / "none")
     assert found({}) is None
     assert ("tritonpy-metrics-prometheus[gpu]" in caplog.text) is has_driver

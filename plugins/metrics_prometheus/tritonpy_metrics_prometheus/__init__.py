@@ -1,4 +1,4 @@
-"""Metrics for Prometheus on a port of their own, under the names that Triton uses."""
+"""Metrics for Prometheus on a separate port, with Triton's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's statistics as prometheus-client families, read when scraped."""
+"""The engine's statistics as prometheus-client families, read at scrape time."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class _Model:
 class EngineCollector(Collector):
     """Yields the families of every loaded model version.
 
-    With `counter_latencies` off the latency families are left out and the counters stay at zero: Triton increments them
-    through the same switch, and dashboards may rely on either. `uuids` are those of the visible GPUs, by number.
+    Without `counter_latencies` the latency families are omitted and the counters stay at 0, as in
+    Triton. `uuids` are those of the visible GPUs, by number.
     """
 
     def __init__(self, engine: Engine, counter_latencies: bool = True, uuids: Sequence[str] = ()) -> None:
@@ -59,7 +59,7 @@ class EngineCollector(Collector):
         self._counters = (*COUNTS, *(LATENCIES if counter_latencies else ()))
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families in Triton's order; a model that is unloaded meanwhile is left out of all of them."""
+        """Yield the families in Triton's order. A model unloaded during the scrape is omitted."""
         models = self._models()
         if not models:
             return
@@ -80,7 +80,8 @@ class EngineCollector(Collector):
         gauges = self._engine.gauges()
         try:
             found = self._engine.statistics()
-        except Unavailable:  # the server is stopping, or could not read its repository: its own metrics are served
+        # While stopping or without a readable repository, only the server's own metrics are served.
+        except Unavailable:
             return []
         models = []
         for statistics in found:

@@ -1,7 +1,7 @@
-"""The machine's CPU and memory, from Linux' /proc.
+"""CPU and memory of the machine, from /proc on Linux.
 
-Formats: proc_stat(5), first line `cpu user nice system idle iowait irq softirq steal …` in clock ticks since boot;
-proc_meminfo(5), lines `Name: value kB`.
+Formats: proc_stat(5), first line `cpu user nice system idle iowait irq softirq steal …` in clock
+ticks since boot; proc_meminfo(5), lines `Name: value kB`.
 """
 
 from __future__ import annotations
@@ -17,26 +17,32 @@ PROC = Path("/proc")
 
 
 class CpuTicks(NamedTuple):
-    """Clock ticks since boot, over all processors."""
+    """Clock ticks since boot, summed over all processors."""
 
     busy: int
     idle: int
 
 
 def parse_ticks(stat: str) -> CpuTicks:
-    """Return the ticks of the text of /proc/stat; waiting for a disk is idle, as Triton counts it."""
+    """Return the ticks in the text of /proc/stat.
+
+    Waiting for a disk counts as idle, as in Triton.
+    """
     user, nice, system, idle, iowait, irq, softirq, steal = map(int, stat.split(None, 9)[1:9])
     return CpuTicks(user + nice + system + irq + softirq + steal, idle + iowait)
 
 
 def utilization(now: CpuTicks, before: CpuTicks) -> float:
-    """Return the busy part of the time between two readings, from 0 to 1."""
+    """Return the busy share of the time between two readings, from 0 to 1."""
     busy, idle = max(now.busy - before.busy, 0), max(now.idle - before.idle, 0)
     return busy / (busy + idle) if busy + idle else 0.0
 
 
 def parse_memory(meminfo: str) -> tuple[int, int]:
-    """Return total and used bytes of the text of /proc/meminfo; what could be freed at once is not used."""
+    """Return total and used bytes from the text of /proc/meminfo.
+
+    Reclaimable memory is not used.
+    """
     sizes = {}
     for line in meminfo.splitlines():
         name, _, value = line.partition(":")
@@ -46,10 +52,10 @@ def parse_memory(meminfo: str) -> tuple[int, int]:
 
 
 class CpuCollector(Collector):
-    """Yields the CPU families; the utilization is that of the last `interval_ns` or longer.
+    """Yields the CPU families. The utilization covers the last `interval_ns` or longer.
 
-    Nothing runs between scrapes: a scrape that comes `interval_ns` after the last reading takes the next one.
-    Two threads must not collect at the same time.
+    Nothing runs between scrapes: a scrape at least `interval_ns` after the last reading takes a new
+    one. Not thread-safe.
     """
 
     def __init__(self, interval_ns: int, clock: Callable[[], int], proc: Path = PROC) -> None:
@@ -61,7 +67,7 @@ class CpuCollector(Collector):
         self._utilization = utilization(self._ticks, CpuTicks(0, 0))
 
     def collect(self) -> Iterator[Metric]:
-        """Yield utilization (0 to 1), total and used bytes."""
+        """Yield the utilization (0 to 1) and total and used bytes."""
         total, used = parse_memory((self._proc / "meminfo").read_text())
         yield _gauge("nv_cpu_utilization", "CPU utilization rate [0.0 - 1.0]", self._current())
         yield _gauge("nv_cpu_memory_total_bytes", "CPU total memory (RAM), in bytes", total)

@@ -1,4 +1,4 @@
-"""The metrics that models make themselves, as prometheus-client families."""
+"""Custom metrics of models as prometheus-client families."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tritonpy_metrics_prometheus.distributions import add_histogram
 
 
 class CustomCollector(Collector):
-    """Yields the families of the engine's models, under the names that the models gave them."""
+    """Yields the custom metric families of the engine's models."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -1,4 +1,4 @@
-"""Histograms and summaries of a model version as samples, in Triton's order: count, sum, then the buckets or the quantiles."""
+"""Samples of histograms and summaries in Triton's order: count, sum, buckets or quantiles."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ SUMMARIES = {
     "cache_hit": "Summary of cache hit counts/durations per model, in microseconds.",
     "cache_miss": "Summary of cache miss counts/durations per model, in microseconds.",
 }
-"""The help of each summary, by the part of a request's time that it is about."""
+"""Help text of each summary, by the part of a request's duration."""
 
 
 def summary_name(part: str) -> str:
-    """Return the family of a part of a request's time."""
+    """Return the family name for a part of a request's duration."""
     if part.startswith("cache_"):
         return f"nv_{part}_summary_per_model"
     return f"nv_inference_{part}_summary_us"

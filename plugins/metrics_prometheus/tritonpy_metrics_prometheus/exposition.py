@@ -1,7 +1,7 @@
-"""Families -> Prometheus' text format 0.0.4, with counters under the names that they have.
+"""Prometheus text format 0.0.4 with unchanged counter names.
 
-prometheus-client's own writer appends `_total` to every counter. Triton's counters have no such ending, and dashboards ask
-for them by name.
+The writer of prometheus-client appends `_total` to every counter. Triton's counters have no such
+suffix, and dashboards depend on their names.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from prometheus_client.samples import Sample
 
 
 class TextMetric(Metric):
-    """A family that holds finished lines instead of samples: a sample object costs several times as much as its line."""
+    """A family with formatted lines instead of samples, which are several times as expensive."""
 
     def __init__(self, name: str, documentation: str, kind: str, lines: list[str]) -> None:
         super().__init__(name, documentation, kind)
@@ -23,7 +23,11 @@ class TextMetric(Metric):
 
 
 def text_format(families: Iterable[Metric]) -> bytes:
-    """Return the text: labels in alphabetical order with a bucket's bound or a quantile last, no HELP for a family without one."""
+    """Return the text of the families.
+
+    Labels are in alphabetical order, with a bucket's bound or a quantile last. A family without
+    help text has no HELP line.
+    """
     lines: list[str] = []
     for family in families:
         if family.documentation:
@@ -34,7 +38,7 @@ def text_format(families: Iterable[Metric]) -> bytes:
 
 
 def number(value: float) -> str:
-    """Return `value` as Triton writes it: 16 digits, no more of them than there are; an int has all of its own."""
+    """Format `value` as Triton does: up to 16 significant digits, integers in full."""
     if isinstance(value, int):
         return str(value)
     if math.isnan(value):
@@ -48,7 +52,7 @@ def _line(sample: Sample) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def labels_text(labels: tuple[tuple[str, str], ...]) -> str:
-    """Return the text of `labels`, which are often the same in the next scrape."""
+    """Return the text of `labels`. Cached, because most labels repeat in the next scrape."""
     if not labels:
         return ""
     ordered = sorted(labels, key=lambda label: (label[0] in {"le", "quantile"}, label[0]))

@@ -1,4 +1,4 @@
-"""The frontend `metrics`: Prometheus' text format over HTTP."""
+"""The frontend `metrics`: Prometheus text format over HTTP."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from tritonpy_metrics_prometheus.gpu import GpuCollector
 from tritonpy_metrics_prometheus.nvml import open_gpus
 from tritonpy_metrics_prometheus.options import MetricsOptions
 
-BACKLOG = 128  # connections that wait to be accepted
-GRACE_S = 2  # what a scrape in flight gets to finish when the server stops
+BACKLOG = 128  # connections waiting to be accepted
+GRACE_S = 2  # time for scrapes in flight when the server stops
 
 
 class MetricsFrontend(Frontend):
-    """Serves `GET /metrics`; it keeps answering while the server drains."""
+    """Serves `GET /metrics`, also while the server drains."""
 
     Options: ClassVar[type[Options]] = MetricsOptions
 
@@ -33,40 +33,40 @@ class MetricsFrontend(Frontend):
         self._server: HttpServer | None = None
         self._socket: socket.socket | None = None
         self._gpus: GpuCollector | None = None
-        self._collecting = ThreadPoolExecutor(1, "metrics")  # its thread starts with the first scrape
+        self._executor = ThreadPoolExecutor(1, "metrics")  # its thread starts with the first scrape
 
     async def start(self, engine: Engine) -> None:
-        """Listen. Raises StartupError, naming address and port, where that is not possible."""
+        """Listen. Raises `StartupError` with address and port if that fails."""
         self._socket = _listen(self.options.host or self.context.host, self.options.port)
-        application = self._guarded(MetricsApplication(self._registry(engine), self._collecting))
+        application = self._authorized(MetricsApplication(self._registry(engine), self._executor))
         connection = type("MetricsConnection", (HttpConnection,), {"limits": self.options.limits()})
         self._server = HttpServer("metrics", application, self.context.log, connection)
         self._server.serve([self._socket])
 
     async def stop(self) -> None:
-        """Close the port and every connection; a scrape in flight is answered first."""
+        """Close the port and every connection. Scrapes in flight finish first."""
         server, self._server = self._server, None
         if server is not None:
             await server.stop(GRACE_S)
-        await asyncio.to_thread(self._collecting.shutdown, cancel_futures=True)
+        await asyncio.to_thread(self._executor.shutdown, cancel_futures=True)
         if self._gpus is not None:
             gpus, self._gpus = self._gpus, None
             gpus.close()
 
     def address(self) -> str:
-        """Return `host:port`, with the port that is listened on; empty before `start`."""
+        """Return `host:port` with the actual port, or "" before `start`."""
         if self._socket is None or self._socket.fileno() == -1:
             return ""
         host, port = self._socket.getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
-    def _guarded(self, application: MetricsApplication) -> Any:
-        gatekeeper = self.context.gatekeeper
-        if gatekeeper is None or not gatekeeper.guards("metrics"):
+    def _authorized(self, application: MetricsApplication) -> Any:
+        authorizer = self.context.authorizer
+        if authorizer is None or not authorizer.guards("metrics"):
             return application
-        from tritonpy_metrics_prometheus.guarded import GuardedMetrics
+        from tritonpy_metrics_prometheus.authorized_metrics import AuthorizedMetrics
 
-        return GuardedMetrics(application, gatekeeper)
+        return AuthorizedMetrics(application, authorizer)
 
     def _registry(self, engine: Engine) -> CollectorRegistry:
         registry = CollectorRegistry()
@@ -90,9 +90,9 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = (error.strerror or str(error)).partition(" (while")[
             0
-        ]  # `create_server` adds the address, which is told already
+        ]  # `create_server` appends the address, which the message already has
         raise StartupError(
-            f"cannot listen for metrics on {host}:{port}: {reason}; choose another port or stop what uses it"
+            f"cannot listen for metrics on {host}:{port}: {reason}; choose another port or stop the process that uses it"
         ) from error
     listening.setblocking(False)
     return listening

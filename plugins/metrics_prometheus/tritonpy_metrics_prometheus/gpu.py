@@ -1,4 +1,4 @@
-"""The machine's GPUs as NVIDIA's management library (NVML) tells of them. In what is read, `nvml` is the module of nvidia-ml-py."""
+"""GPU metrics from NVIDIA's management library (NVML)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("tritonpy.metrics")
 
 @dataclass(frozen=True, slots=True)
 class GpuFamily:
-    """One family with a sample per GPU; `read` asks NVML about a device."""
+    """A family with one sample per GPU. `read` gets the nvidia-ml-py module and a device."""
 
     name: str
     kind: str
@@ -54,10 +54,10 @@ FAMILIES = (
 
 
 class GpuCollector(Collector):
-    """Yields the GPU families, one sample per GPU; what a GPU does not tell is left out.
+    """Yields the GPU families, one sample per GPU. Unsupported values are omitted.
 
-    Nothing runs between scrapes: a scrape that comes `interval_ns` after the last reading takes the next one.
-    Two threads must not collect at the same time. `close` ends NVML.
+    Nothing runs between scrapes: a scrape at least `interval_ns` after the last reading takes a new
+    one. Not thread-safe. `close` shuts NVML down.
     """
 
     def __init__(self, nvml: Nvml, interval_ns: int, clock: Callable[[], int]) -> None:
@@ -70,11 +70,14 @@ class GpuCollector(Collector):
 
     @property
     def uuids(self) -> list[str]:
-        """The UUIDs of the GPUs, in the order of the numbers that frameworks give them."""
+        """UUIDs of the GPUs, in the order of their numbers in frameworks."""
         return list(self._nvml.handles)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families that some GPU has; a counter tells what came since its first reading."""
+        """Yield the families that some GPU supports.
+
+        Counters start at 0 with their first reading.
+        """
         now_ns = self._clock()
         if now_ns - self._read_ns >= self._interval_ns:
             self._readings, self._read_ns = self._read(), now_ns
@@ -86,7 +89,7 @@ class GpuCollector(Collector):
                 yield metric
 
     def close(self) -> None:
-        """Give NVML back; nothing may be collected afterwards."""
+        """Shut NVML down. No collection may follow."""
         self._nvml.close()
 
     def _read(self) -> dict[str, dict[str, float]]:
@@ -103,4 +106,4 @@ class GpuCollector(Collector):
             try:
                 yield uuid, family.read(library, gpu)
             except library.NVMLError as error:
-                log.debug("GPU %s does not tell %s: %s", uuid, family.name, error)
+                log.debug("GPU %s does not report %s: %s", uuid, family.name, error)

@@ -1,4 +1,4 @@
-"""The label sets of a model version: one, and one more for each GPU that it has instances on."""
+"""Label sets of a model version: one, and another for each GPU with instances."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tritonpy_metrics_prometheus.exposition import labels_text
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """What is counted under these labels; `text` is how they are written."""
+    """Statistics under one set of labels. `text` is its formatted form."""
 
     labels: Mapping[str, str]
     text: str
@@ -32,9 +32,9 @@ def model_labels(statistics: ModelStatistics, gauges: ModelGauges) -> dict[str, 
 def label_sets(
     labels: Mapping[str, str], statistics: ModelStatistics, gauges: ModelGauges, uuids: Sequence[str]
 ) -> list[LabelSet]:
-    """Return the counts of a model version with `labels` by their labels; `uuids` are those of the visible GPUs, by number.
+    """Return the statistics of a model version by label set. `uuids` are those of the visible GPUs.
 
-    Where a GPU's UUID is not known, the model's counts stay together.
+    If the UUID of a GPU is unknown, the statistics are not split.
     """
     if not gauges.shares or any(share.gpu is not None and share.gpu >= len(uuids) for share in gauges.shares):
         return [_label_set(labels, statistics, gauges.failures)]

@@ -1,4 +1,4 @@
-"""The families that exist once per model version: name, type, help, and where the number comes from."""
+"""Metric families per model version: name, type, help text and value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tritonpy import Duration, InferStatistics, ModelGauges, ModelStatistics
 
 @dataclass(frozen=True, slots=True)
 class ModelFamily:
-    """One family without labels of its own; `kind` is Prometheus' type name."""
+    """A family without additional labels. `kind` is the Prometheus type name."""
 
     name: str
     kind: str
@@ -28,9 +28,7 @@ SUCCESS = ModelFamily(
 )  # fmt: skip
 
 MEMORY_NAME = "nv_model_memory_bytes"
-MEMORY_HELP = (
-    "Memory that the model holds, by kind (CPU, CPU_PINNED, GPU) and device, as far as that is known, in bytes"
-)
+MEMORY_HELP = "Memory used by the model by kind (CPU, CPU_PINNED, GPU) and device, as far as known, in bytes"
 
 FAILURE_NAME = "nv_inference_request_failure"
 FAILURE_HELP = "Number of failed inference requests, all batch sizes"
@@ -87,7 +85,7 @@ CACHE = (
         _microseconds(lambda times: times.cache_miss),
     ),
 )  # fmt: skip
-"""Of models that use the response cache, and with the latency counters alone, as Triton has it."""
+"""For models with a response cache, and only with latency counters, as in Triton."""
 
 GAUGES = (
     ModelFamily(

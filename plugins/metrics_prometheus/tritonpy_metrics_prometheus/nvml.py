@@ -1,4 +1,4 @@
-"""Finds the GPUs through nvidia-ml-py, which the extra `gpu` installs; without a GPU or without that package there are none."""
+"""GPU discovery with nvidia-ml-py, which the extra `gpu` installs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ DRIVER = Path("/proc/driver/nvidia")
 
 
 def open_gpus(environ: Mapping[str, str], interval_ns: int, clock: Callable[[], int]) -> GpuCollector | None:
-    """Return the collector of the GPUs that frameworks see, None where there are none."""
+    """Return the collector of the GPUs that frameworks see.
+
+    Returns None without a visible GPU or without nvidia-ml-py.
+    """
     try:
         nvml = open_nvml(environ)
     except ImportError:
         if DRIVER.exists():
             log.warning(
-                "no metrics of GPUs: they need nvidia-ml-py: %s", install_command("tritonpy-metrics-prometheus[gpu]")
+                "no GPU metrics: install nvidia-ml-py with: %s", install_command("tritonpy-metrics-prometheus[gpu]")
             )
         return None
     except NvmlError as error:
-        log.warning("no metrics of GPUs: %s", error)
+        log.warning("no GPU metrics: %s", error)
         return None
     return None if nvml is None else GpuCollector(nvml, interval_ns, clock)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import tritonpy_queueing_fair
 from tritonpy.testing import SharingContract
-from tritonpy_queueing_fair.sharing import FairSharing
+from tritonpy_queueing_fair.fair_sharing import FairSharing
 
 
 class TestFairSharing(SharingContract):

@@ -1,4 +1,4 @@
-"""Tenants with keys at a server with ports."""
+"""Tenants with API keys on a server with ports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tritonpy.testing import RunningServer, running_server
 from tritonpy_auth_api_keys.key import new_key
-from tritonpy_auth_api_keys.key_file import Entry, written
+from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry
 from tritonpy_protos import grpc_service_pb2 as service_pb2
 
 KEYS = {name: new_key() for name in ("acme", "greedy")}
@@ -56,7 +56,7 @@ SHARING = {
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     folder = tmp_path_factory.mktemp("fair")
     keys = folder / "keys.toml"
-    entries = [written(key.id, Entry(name, key.hash, infer=("*",))) for name, key in KEYS.items()]
+    entries = [format_entry(key.id, KeyEntry(name, key.hash, infer=("*",))) for name, key in KEYS.items()]
     keys.write_text("\n".join(entries))
     keys.chmod(0o600)
     for name, code in {"plain": MODEL, "caller": CALLER}.items():
@@ -87,9 +87,9 @@ def post(
     headers = {"authorization": f"Bearer {KEYS[key].text}"} | ({"x-tenant": tenant} if tenant else {})
     connection.request("POST", path, json.dumps(body), headers)
     response = connection.getresponse()
-    said = response.status, {name.lower(): text for name, text in response.getheaders()}, json.loads(response.read())
+    values = response.status, {name.lower(): text for name, text in response.getheaders()}, json.loads(response.read())
     connection.close()
-    return said
+    return values
 
 
 def use_up(server: RunningServer) -> None:
@@ -101,12 +101,12 @@ def use_up(server: RunningServer) -> None:
     "path", ["/v2/models/plain/infer", "/v2/models/plain/generate", "/v2/models/plain/generate_stream"]
 )
 @pytest.mark.parametrize(("tenant", "key"), [("greedy", "acme"), ("", "greedy")])
-def test_over_http_a_quota_is_answered_with_429_and_when_to_come_again(
+def test_over_http_an_exceeded_quota_is_429_with_retry_after(
     server: RunningServer, path: str, tenant: str, key: str
 ) -> None:
     use_up(server)
     status, headers, body = post(server, path, tenant, key)
-    assert (status, body) == (429, {"error": "tenant 'greedy' has used up its quota of requests, 0.01 per second"})
+    assert (status, body) == (429, {"error": "tenant 'greedy' exceeds its quota of 0.01 per second"})
     assert 1 <= int(headers["retry-after"]) <= 100
     assert post(server, "/v2/models/plain/infer", "")[0] == 200
 
@@ -139,11 +139,11 @@ def test_over_grpc_it_is_resource_exhausted_with_trailing_metadata(
             service_pb2.ModelInferRequest.SerializeToString,
             service_pb2.ModelStreamInferResponse.FromString,
         )
-        (answer,) = stream(iter([message()]), metadata=metadata)
-        assert answer.error_message == "tenant 'greedy' has used up its quota of requests, 0.01 per second"
+        (response,) = stream(iter([message()]), metadata=metadata)
+        assert response.error_message == "tenant 'greedy' exceeds its quota of 0.01 per second"
 
 
-def test_what_a_model_asks_for_is_not_counted_again(server: RunningServer) -> None:
+def test_requests_from_models_are_not_counted_again(server: RunningServer) -> None:
     status, _, body = post(server, "/v2/models/caller/infer", "modest")
     assert (status, body["outputs"][0]["data"]) == (200, [1])
     assert post(server, "/v2/models/plain/infer", "modest")[0] == 200

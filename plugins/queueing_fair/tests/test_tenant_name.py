@@ -20,15 +20,15 @@ SINK = CallbackSink(lambda *_: None)
         ({"parameters": {"x-tenant": "what the body says"}, "principal": Principal("acme")}, "acme"),
     ],
 )
-def test_a_header_goes_before_the_callers_name(fields, name):
+def test_a_header_overrides_the_client_s_name(fields, name):
     assert tenant_name(InferRequest("m", {}, SINK, **fields), "x-tenant") == name
 
 
-def test_without_a_header_nobody_looks_at_one():
+def test_without_a_configured_header_none_is_used():
     assert tenant_name(InferRequest("m", {}, SINK, headers={"x-tenant": "y"}), "") == ""
 
 
-def test_what_a_model_asks_for_is_its_callers():
+def test_a_request_from_a_model_belongs_to_its_parent_s_tenant():
     first = InferRequest("m", {}, SINK, principal=Principal("acme"))
     call = InferRequest("n", {}, SINK, principal=Principal("other"), parent=InferRequest("m", {}, SINK, parent=first))
     assert tenant_name(call, "x-tenant") == "acme"

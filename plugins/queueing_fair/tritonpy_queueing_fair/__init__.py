@@ -1,4 +1,4 @@
-"""Weighted fair queueing between tenants, with quotas: the way of sharing "fair"."""
+"""Weighted fair queueing between tenants, with quotas: the sharing "fair"."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_sharings() -> Mapping[str, str]:
-    """Shares the server between tenants where server.yaml says `sharing: {fair: …}`."""
-    return {"fair": "tritonpy_queueing_fair.sharing:FairSharing"}
+    """Register the sharing that `sharing: {fair: …}` in server.yaml enables."""
+    return {"fair": "tritonpy_queueing_fair.fair_sharing:FairSharing"}

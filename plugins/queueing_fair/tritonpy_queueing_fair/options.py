@@ -1,4 +1,4 @@
-"""What server.yaml says of the tenants of a server."""
+"""Options of the sharing "fair"."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from tritonpy import Options
 
 
 class Tenant(Options, frozen=True):
-    """The share of one tenant. A quota of 0 is none."""
+    """The share of one tenant. A limit of 0 means no limit."""
 
-    weight: Annotated[float, Meta(gt=0, description="Its share of the instances while others wait too.")] = 1.0
-    requests_per_s: Annotated[float, Meta(ge=0, description="Requests per second, over time.")] = 0.0
+    weight: Annotated[float, Meta(gt=0, description="Its share of the instances while other tenants wait, too.")] = 1.0
+    requests_per_s: Annotated[float, Meta(ge=0, description="Average number of requests per second.")] = 0.0
     burst: Annotated[
-        float, Meta(ge=0, description="Requests at once, when it was idle before; 0: those of one second.")
+        float, Meta(ge=0, description="Requests at once after an idle time; 0: the requests of one second.")
     ] = 0.0
-    concurrent: Annotated[int, Meta(ge=0, description="Requests that are open at the same time.")] = 0
+    concurrent: Annotated[int, Meta(ge=0, description="Maximum number of requests in flight.")] = 0
 
     @property
-    def most_at_once(self) -> float:
-        """How many requests its rate lets through at once, at least one."""
+    def burst_size(self) -> float:
+        """Maximum number of requests at once, at least 1."""
         return max(1.0, self.burst or self.requests_per_s)
 
 
 class FairOptions(Options, frozen=True):
-    """Who shares the server."""
+    """The tenants of the server."""
 
     header: Annotated[
         str,
         Meta(
-            description="The header that names the tenant; where it is missing, or none is named, the caller's name does."
+            description="The header with the tenant's name. Without it, the name of the authenticated client is used."
         ),
     ] = ""
-    default: Annotated[Tenant, Meta(description="Every tenant that is not named.")] = Tenant()
+    default: Annotated[Tenant, Meta(description="Share of tenants that are not configured.")] = Tenant()
     tenants: Annotated[dict[str, Tenant], Meta(description="Tenants by name.")] = msgspec.field(default_factory=dict)
 
     def tenant(self, name: str) -> Tenant:

@@ -1,4 +1,4 @@
-"""Whose request it is."""
+"""The tenant of a request."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from tritonpy import InferRequest, Principal
 
 
 def tenant_name(request: InferRequest, header: str) -> str:
-    """Return the name of the tenant that a request is from; empty where nothing tells. `header` is in lower case.
+    """Return the name of a request's tenant, empty if unknown. `header` is in lower case.
 
-    A request that a model makes is from the tenant of the request that it is made for.
+    A request from a model belongs to the tenant of its parent request.
     """
     while request.parent is not None:
         request = request.parent

@@ -1,4 +1,4 @@
-"""Stores for the tests: real servers of the clouds' protocols, each started when the first test wants it."""
+"""Stores for the tests: real servers of the clouds' protocols, each started on first use."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tritonpy_repo_cloud.repository import CloudRepository
 
 from .stores.azure import Azurite
 from .stores.gcs import Gcs
-from .stores.place import Place
 from .stores.proxy import FaultyProxy
 from .stores.s3 import Moto, S3rver
+from .stores.store_folder import StoreFolder
 
 SERVERS: dict[str, Any] = {"moto": Moto, "s3rver": S3rver, "gcs": Gcs, "azurite": Azurite}
 
@@ -39,7 +39,7 @@ def server_named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
 
 @pytest.fixture(autouse=True)
 def _no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Nothing of the machine's own credentials and proxies reaches a test."""
+    """Hide the machine's own credentials and proxies from the tests."""
     for name in (FILE_VARIABLE, *(name for variables in VARIABLES.values() for name in variables.values())):
         monkeypatch.delenv(name, raising=False)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
@@ -50,30 +50,30 @@ def _no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def place_in(server_named: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], Place]:
-    """`place_in(name)`: an empty repository in that server, with the credentials for it in the environment."""
+def place_in(server_named: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], StoreFolder]:
+    """`place_in(name)`: an empty repository on this server, with credentials in the environment."""
 
-    def make(name: str) -> Place:
+    def make(name: str) -> StoreFolder:
         server = server_named(name)
         for variable, value in server.environment.items():
             monkeypatch.setenv(variable, value)
-        return Place(server, tmp_path / "cache")
+        return StoreFolder(server, tmp_path / "cache")
 
     return make
 
 
 @pytest.fixture(params=SERVERS)
-def place(request: pytest.FixtureRequest, place_in: Callable[[str], Place]) -> Place:
-    """An empty repository in each of the servers."""
+def place(request: pytest.FixtureRequest, place_in: Callable[[str], StoreFolder]) -> StoreFolder:
+    """An empty repository on each of the servers."""
     return place_in(request.param)
 
 
 @pytest.fixture
-def proxied() -> Iterator[Callable[[Place], FaultyProxy]]:
-    """`proxied(place)`: a proxy before its server; give its port to `place.repository`."""
+def proxied() -> Iterator[Callable[[StoreFolder], FaultyProxy]]:
+    """`proxied(place)`: a proxy in front of its server; pass its port to `place.repository`."""
     with ExitStack() as stack:
 
-        def start(place: Place) -> FaultyProxy:
+        def start(place: StoreFolder) -> FaultyProxy:
             proxy = FaultyProxy(place.server.port)
             stack.callback(proxy.end)
             return proxy

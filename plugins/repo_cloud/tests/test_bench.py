@@ -6,7 +6,7 @@ import sys
 from bench import repositories
 
 
-def test_the_bench_prints_what_listing_and_loading_take(monkeypatch, capsys):
+def test_the_benchmark_prints_its_results(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["bench", "--models", "3", "--kilobytes", "1", "--delay-ms", "0"])
     repositories.main()
     rows = re.findall(r"^\| (.*?) \| [0-9.]+ s \|", capsys.readouterr().out, re.MULTILINE)

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tritonpy_repo_cloud.checksum import digests
+from tritonpy_repo_cloud.checksum import file_digests
 
 CHECK = b"123456789"
 
@@ -18,11 +18,11 @@ def file(tmp_path):
 
 
 def test_a_file_is_read_once_for_both_checksums(file):
-    assert digests(file) == {"sha256": hashlib.sha256(CHECK).hexdigest()}
-    assert digests(file, "md5")["md5"] == "25f9e794323b453885f5181f1b624d0b"
-    assert digests(file, "crc32c")["crc32c"] == "e3069283"
+    assert file_digests(file) == {"sha256": hashlib.sha256(CHECK).hexdigest()}
+    assert file_digests(file, "md5")["md5"] == "25f9e794323b453885f5181f1b624d0b"
+    assert file_digests(file, "crc32c")["crc32c"] == "e3069283"
 
 
-def test_a_checksum_that_nobody_can_compute_is_left_out(file, monkeypatch):
+def test_an_unsupported_checksum_is_omitted(file, monkeypatch):
     monkeypatch.setitem(sys.modules, "google_crc32c", None)
-    assert set(digests(file, "crc32c")) == {"sha256"}
+    assert set(file_digests(file, "crc32c")) == {"sha256"}

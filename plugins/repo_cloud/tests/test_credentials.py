@@ -62,7 +62,7 @@ def test_the_longest_prefix_in_the_file_counts_and_not_the_environment(environme
     assert credential_for(url[:2], url, environment) == found
 
 
-def test_a_url_that_the_file_does_not_know_is_said(environment):
+def test_a_url_without_a_credential_is_named(environment):
     with pytest.raises(Unavailable, match="Cannot match credential for path  gs://other/m"):
         credential_for("gs", "gs://other/m", environment)
 
@@ -70,7 +70,7 @@ def test_a_url_that_the_file_does_not_know_is_said(environment):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("{", "is no JSON"),
+        ("{", "is not valid JSON"),
         ("[]", "must be of the form"),
         ('{"s3": 1}', "must be of the form"),
         ('{"s3": {"": "text"}}', "must be an object with key_id"),
@@ -95,7 +95,7 @@ def test_a_field_that_is_null_is_not_given(tmp_path):
     assert credential_for("s3", "s3://b", {FILE_VARIABLE: str(file)}) == {"key_id": "k", "secret_key": "s"}
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(Unavailable, match="cannot be read: No such file"):
         credential_for("s3", "s3://b", {FILE_VARIABLE: str(tmp_path / "none")})
 

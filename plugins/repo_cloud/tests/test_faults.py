@@ -1,4 +1,4 @@
-"""What goes wrong between a server and a store: said clearly, tried again, and nothing of it half-loaded."""
+"""Faults between server and store: clear errors, retries, and no partially loaded models."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from tritonpy import ModelChanged, Unavailable
-from tritonpy_repo_cloud.cache.partial import PIECE
-from tritonpy_repo_cloud.failure import Kind, StoreFailure
+from tritonpy_repo_cloud.cache.partial_file import PIECE
+from tritonpy_repo_cloud.store_errors import FailureKind, StoreError
 
 from .stores.proxy import Fault, is_data
 
@@ -23,7 +23,7 @@ def files_in(folder):
 
 
 def first(count, fault, where=lambda request: True):
-    """A rule: the first `count` requests that `where` chooses have this fault."""
+    """Return a rule that injects this fault into the first `count` requests selected by `where`."""
     left, guard = [count], threading.Lock()
 
     def rule(request):
@@ -37,7 +37,7 @@ def first(count, fault, where=lambda request: True):
 
 
 @pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=503), Fault(cut_after=0)], ids=["500", "503", "cut"])
-def test_a_listing_that_fails_is_asked_for_again(place, proxied, fault):
+def test_a_failed_listing_is_retried(place, proxied, fault):
     place.fill(SMALL)
     proxy = proxied(place)
     proxy.rule = first(1, fault)
@@ -46,15 +46,15 @@ def test_a_listing_that_fails_is_asked_for_again(place, proxied, fault):
     repository.close()
 
 
-def test_a_store_that_fails_for_ever_is_given_up_with_its_reason(place, proxied):
+def test_a_permanently_failing_store_raises_its_reason(place, proxied):
     place.fill(SMALL)
     proxy = proxied(place)
     proxy.rule = lambda request: Fault(status=500)
     repository = place.repository(proxy.port, attempts=2)
-    with pytest.raises(StoreFailure, match=r"cannot be listed: it cannot be reached") as failure:
+    with pytest.raises(StoreError, match=r"cannot be listed: it cannot be reached") as failure:
         repository.scan()
-    assert failure.value.kind is Kind.AWAY
-    assert len(proxy.requests) in {2, 4}  # Azure's library asks twice each time
+    assert failure.value.kind is FailureKind.UNREACHABLE
+    assert len(proxy.requests) in {2, 4}  # Azure's library sends each request twice
     repository.close()
 
 
@@ -70,7 +70,7 @@ def test_a_cut_in_the_middle_of_a_file_fetches_the_missing_piece_alone(place, pr
     repository.close()
 
 
-def test_a_download_that_was_given_up_goes_on_where_it_was(place, proxied):
+def test_an_abandoned_download_is_resumed(place, proxied):
     content = secrets.token_bytes(3 * PIECE)
     place.fill({"m": {"1/model.onnx": content}})
     proxy = proxied(place)
@@ -82,7 +82,7 @@ def test_a_download_that_was_given_up_goes_on_where_it_was(place, proxied):
 
     proxy.rule = last_piece
     repository = place.repository(proxy.port, parallel=1, attempts=1)
-    with pytest.raises(StoreFailure, match=r"cannot be read \(m/1/model.onnx\)"):
+    with pytest.raises(StoreError, match=r"cannot be read \(m/1/model.onnx\)"):
         repository.localize(repository.find("m"))
     repository.close()
     proxy.rule = lambda request: None
@@ -99,7 +99,7 @@ def test_a_load_that_fails_leaves_nothing_in_use(place_in, proxied):
     proxy = proxied(place)
     proxy.rule = lambda request: Fault(status=500) if is_data(request) else None
     repository = place.repository(proxy.port, attempts=1)
-    with pytest.raises(StoreFailure):
+    with pytest.raises(StoreError):
         repository.localize(repository.find("m"))
     assert [path for path in (place.cache / "repositories" / "leases").glob("*/*/*") if path.name != "lock"] == []
     repository.close()
@@ -132,7 +132,7 @@ def test_a_file_that_vanishes_before_it_is_fetched_is_a_change(place):
     repository.close()
 
 
-def test_what_arrives_damaged_is_fetched_again(place_in, proxied, monkeypatch):
+def test_a_damaged_download_is_retried(place_in, proxied, monkeypatch):
     place = place_in("moto")
     place.fill(SMALL)
     repository = place.repository()
@@ -151,12 +151,12 @@ def test_what_arrives_damaged_is_fetched_again(place_in, proxied, monkeypatch):
     repository.close()
 
 
-def test_what_always_arrives_damaged_is_an_error_that_names_both_checksums(place_in, monkeypatch):
+def test_repeated_damage_is_an_error_with_both_checksums(place_in, monkeypatch):
     place = place_in("moto")
     place.fill(SMALL)
     repository = place.repository(attempts=2)
     monkeypatch.setattr(repository._store, "read", lambda file, start, end: b"?" * (end - start))
-    with pytest.raises(Unavailable, match=r"arrived damaged: its md5 is [0-9a-f]{32}, the store says [0-9a-f]{32}"):
+    with pytest.raises(Unavailable, match=r"is damaged: its md5 is [0-9a-f]{32}, but the store reports [0-9a-f]{32}"):
         repository.localize(repository.find("m"))
     repository.close()
 
@@ -166,14 +166,16 @@ def test_a_slow_link_is_waited_for(place_in, proxied):
     place.fill({"m": {"1/model.onnx": bytes(200_000)}})
     proxy = proxied(place)
     proxy.rule = lambda request: Fault(rate=40_000) if is_data(request) else None
-    repository = place.repository(proxy.port, read_timeout_s=3.5)  # of nothing at all: the file takes five seconds
+    repository = place.repository(
+        proxy.port, read_timeout_s=3.5
+    )  # the read timeout applies to silence only: the file takes five seconds
     assert (repository.localize(repository.find("m")) / "1/model.onnx").stat().st_size == 200_000
     assert len(proxy.data_requests()) == 1
     repository.close()
 
 
 @pytest.mark.parametrize("name", ["moto", "gcs", "azurite"])
-def test_a_connection_in_which_nothing_happens_is_given_up(place_in, proxied, name):
+def test_a_silent_connection_times_out(place_in, proxied, name):
     place = place_in(name)
     place.fill(SMALL)
     proxy = proxied(place)
@@ -230,7 +232,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_full_disk_is_said_with_the_numbers_and_leaves_nothing_behind(place_in, small_disk):
+def test_a_full_disk_is_reported_with_the_numbers_and_leaves_nothing(place_in, small_disk):
     place = place_in("moto")
     place.fill({"m": {"1/model.onnx": bytes(3_000_000)}})
     repository = place.repository(cache_directory=str(small_disk / "cache"))
@@ -242,7 +244,7 @@ def test_a_full_disk_is_said_with_the_numbers_and_leaves_nothing_behind(place_in
     repository.close()
 
 
-def test_what_is_not_used_gives_way_when_the_disk_is_full(place_in, small_disk):
+def test_unused_files_are_evicted_when_the_disk_is_full(place_in, small_disk):
     place = place_in("moto")
     place.fill({name: {"1/model.onnx": secrets.token_bytes(600_000)} for name in ("a", "b")})
     repository = place.repository(cache_directory=str(small_disk / "cache"))

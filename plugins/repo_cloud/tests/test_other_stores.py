@@ -1,4 +1,4 @@
-"""What fsspec reads beside the clouds: with what it can do, and what it cannot."""
+"""Other stores of fsspec: supported features and limits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tritonpy import InvalidArgument
 from tritonpy.testing import ModelRepository
-from tritonpy_repo_cloud.cache.partial import PIECE
+from tritonpy_repo_cloud.cache.partial_file import PIECE
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -25,12 +25,12 @@ class Quiet(SimpleHTTPRequestHandler):
         super().do_GET()
 
     def log_message(self, *arguments):
-        """Say nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def web(tmp_path):
-    """A web server that lists folders as pages and answers no range."""
+    """A web server that lists folders as pages and does not support ranges."""
     root = tmp_path / "web"
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(tmp_path)))
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
@@ -41,7 +41,7 @@ def web(tmp_path):
     thread.join()
 
 
-def test_models_come_from_a_web_server_whole_where_it_answers_no_ranges(web, open_url):
+def test_a_web_server_without_ranges_sends_whole_files(web, open_url):
     models, url = web
     content = secrets.token_bytes(2 * PIECE + 10)
     models.add("m", "config", {1: {"model.onnx": content, "deep/er": b"x"}})
@@ -55,7 +55,7 @@ def test_models_come_from_a_web_server_whole_where_it_answers_no_ranges(web, ope
     repository.close()
 
 
-def test_a_change_is_noticed_by_its_time_alone(web, open_url, tmp_path):
+def test_a_change_is_detected_by_time_only(web, open_url, tmp_path):
     models, url = web
     models.add("m", "config", {1: {"value": b"one"}})
     os.utime(tmp_path / "web/m/1/value", (10**9, 10**9))
@@ -85,7 +85,7 @@ def test_a_web_server_s_tag_is_no_checksum_and_a_file_without_a_length_is_refuse
         listing = repository.find("m")
         assert (repository.localize(listing) / "1/value").read_bytes() == b"content"
     else:
-        with pytest.raises(InvalidArgument, match="the store does not tell how long it is: 'm/1/value'"):
+        with pytest.raises(InvalidArgument, match="has a file of unknown size: 'm/1/value'"):
             repository.localize(repository.find("m"))
     repository.close()
 

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tritonpy import Unavailable
 from tritonpy_repo_cloud.location import parse_location
 from tritonpy_repo_cloud.options import CloudOptions
-from tritonpy_repo_cloud.providers import azure_arguments, gs_arguments, merged, s3_arguments
+from tritonpy_repo_cloud.providers import azure_arguments, gs_arguments, merge_arguments, s3_arguments
 
-from .stores.issuer import Issuer
+from .stores.token_issuer import TokenIssuer
 
 OPTIONS = CloudOptions()
 
@@ -49,14 +49,14 @@ def test_half_a_key_is_none_and_the_library_looks_for_itself():
         ("s3://h:1/b", "http://e", "http://h:1"),
     ],
 )
-def test_another_server_is_asked_by_path(url, endpoint, found):
+def test_another_server_uses_path_style_addresses(url, endpoint, found):
     arguments = s3(url, {}, CloudOptions(endpoint=endpoint))
     assert arguments["client_kwargs"].get("endpoint_url") == found
     assert ("s3" in arguments["config_kwargs"]) == (found is not None)
 
 
-def test_a_file_for_google_that_is_not_there_is_no_token(tmp_path):
-    with pytest.raises(Unavailable, match=r"account file for Google .* is not there"):
+def test_a_missing_google_file_is_not_sent_as_a_token(tmp_path):
+    with pytest.raises(Unavailable, match=r"Google account file .* does not exist"):
         gs_arguments(parse_location("gs://b"), {"path": str(tmp_path / "none.json")}, OPTIONS)
 
 
@@ -86,14 +86,16 @@ def test_a_key_and_an_endpoint_of_azure_are_a_connection_string():
     assert azure({}, CloudOptions(endpoint="https://h:1"))["account_host"] == "h:1"
 
 
-def test_an_identity_that_there_is_not_is_refused():
-    with pytest.raises(Unavailable, match="there is no auth_type 'kerberos' of Azure storage, it is one of: key"):
+def test_an_unknown_auth_type_is_rejected():
+    with pytest.raises(Unavailable, match="unknown auth_type 'kerberos' for Azure storage, use one of: key"):
         azure({"auth_type": "kerberos"})
 
 
 @pytest.mark.parametrize("client_id", ["", "11111111-2222-3333-4444-555555555555"])
-def test_the_identity_of_the_machine_is_asked_for_its_token(monkeypatch, client_id):
-    issuer = Issuer({"access_token": "issued", "expires_on": "4000000000", "resource": "r", "token_type": "Bearer"})
+def test_the_machine_identity_provides_a_token(monkeypatch, client_id):
+    issuer = TokenIssuer(
+        {"access_token": "issued", "expires_on": "4000000000", "resource": "r", "token_type": "Bearer"}
+    )
     monkeypatch.setenv("IDENTITY_ENDPOINT", issuer.url)
     monkeypatch.setenv("IDENTITY_HEADER", "secret")
 
@@ -104,11 +106,11 @@ def test_the_identity_of_the_machine_is_asked_for_its_token(monkeypatch, client_
             return (await credential.get_token("https://storage.azure.com/.default")).token
 
     assert asyncio.run(token()) == "issued"
-    assert (f"client_id={client_id}" in issuer.asked[0]) if client_id else ("client_id" not in issuer.asked[0])
+    assert (f"client_id={client_id}" in issuer.requested[0]) if client_id else ("client_id" not in issuer.requested[0])
     issuer.end()
 
 
-def test_the_library_s_own_chain_can_be_asked_for():
+def test_the_librarys_default_chain_can_be_selected():
     credential = azure({"auth_type": "default"})["credential"]
     assert type(credential).__name__ == "DefaultAzureCredential"
     asyncio.run(credential.close())
@@ -119,8 +121,8 @@ MAPPINGS = st.dictionaries(st.sampled_from("abc"), VALUES)
 
 
 @given(MAPPINGS, MAPPINGS)
-def test_the_operator_s_arguments_win_and_hide_no_others(ours, theirs):
-    result = merged(ours, theirs)
+def test_configured_arguments_take_precedence_and_are_merged(ours, theirs):
+    result = merge_arguments(ours, theirs)
     assert set(result) == {*ours, *theirs}
     for key, value in theirs.items():
         if not isinstance(value, dict):

@@ -10,7 +10,7 @@ import yaml
 
 from tritonpy.config.server import decode_server_config
 from tritonpy.repository import builtin
-from tritonpy.repository.opening import open_repositories
+from tritonpy.repository.repository_factory import open_repositories
 from tritonpy_repo_cloud.credentials import FILE_VARIABLE, VARIABLES, credential_for
 from tritonpy_repo_cloud.options import CloudOptions
 
@@ -42,14 +42,14 @@ def test_the_example_of_a_server_opens(tmp_path, monkeypatch):
 def test_every_option_is_in_the_table_with_its_default():
     options = CloudOptions()
     rows = dict(re.findall(r"^\| (`[a-z_, `]+`) \|([^|]*)\|", TEXT, re.MULTILINE))
-    told = {name: default.strip() for names, default in rows.items() for name in re.findall(r"`(\w+)`", names)}
-    assert {field.name for field in msgspec.structs.fields(CloudOptions)} == set(told)
-    assert told["settle_s"] == f"{options.settle_s:g}, {options.patience_s:g}"
-    assert told["connect_timeout_s"] == f"{options.connect_timeout_s:g}, {options.read_timeout_s:g}"
-    assert told["cache_size"] == f"{options.cache_size >> 30} GiB"
+    documented = {name: default.strip() for names, default in rows.items() for name in re.findall(r"`(\w+)`", names)}
+    assert {field.name for field in msgspec.structs.fields(CloudOptions)} == set(documented)
+    assert documented["settle_s"] == f"{options.settle_s:g}, {options.completion_timeout_s:g}"
+    assert documented["connect_timeout_s"] == f"{options.connect_timeout_s:g}, {options.read_timeout_s:g}"
+    assert documented["cache_size"] == f"{options.cache_size >> 30} GiB"
     for name in ("complete_when", "marker", "parallel", "attempts"):
-        assert told[name].strip("`") == str(getattr(options, name))
-    assert told["longest_pause_s"] == f"{options.longest_pause_s:g}"
+        assert documented[name].strip("`") == str(getattr(options, name))
+    assert documented["longest_pause_s"] == f"{options.longest_pause_s:g}"
 
 
 @pytest.mark.parametrize(

@@ -33,17 +33,17 @@ def one(**info):
         ({}, None),
     ],
 )
-def test_the_checksum_is_what_the_store_tells(info, checksum):
+def test_the_checksum_is_the_stores(info, checksum):
     assert one(**info).checksum == checksum
 
 
-def test_the_version_is_the_content_where_the_store_tells_it():
+def test_the_version_is_the_checksum_if_known():
     content = {"ETag": f'"{MD5.hexdigest()}"'}
     assert one(**content, LastModified=TIME).version == one(**content, LastModified=TIME + timedelta(1)).version
 
 
 @pytest.mark.parametrize("key", ["ETag", "etag", "generation", "LastModified", "mtime", "created"])
-def test_else_it_is_whatever_changes_with_the_content(key):
+def test_without_a_checksum_the_version_is_the_tag_or_time(key):
     values = (TIME, TIME + timedelta(0, 1)) if key in {"LastModified", "created"} else ("1", "2")
     values = (1.0, 2.0) if key == "mtime" else values
     first, second = (one(**{key: value}) for value in values)
@@ -52,11 +52,11 @@ def test_else_it_is_whatever_changes_with_the_content(key):
 
 
 @pytest.mark.parametrize("value", [TIME, TIME.replace(tzinfo=None), TIME.isoformat(), TIME.timestamp()])
-def test_times_of_all_kinds_are_understood(value):
+def test_all_time_formats_are_parsed(value):
     assert one(modified=value).modified == TIME.timestamp()
 
 
-def test_a_time_that_is_none_is_none():
+def test_an_invalid_time_is_none():
     assert one(updated="yesterday").modified is None
 
 

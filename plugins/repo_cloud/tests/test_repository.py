@@ -1,4 +1,7 @@
-"""The contract of repositories, in every store; what else they do is in the tests of faults, credentials and the cache."""
+"""The contract of repositories, on every store.
+
+Faults, credentials and the cache have their own tests.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ import tritonpy_repo_cloud
 from tritonpy import InvalidArgument, StartupError, Unavailable, install_command
 from tritonpy.config.server import decode_options
 from tritonpy.testing import RepositoryContract
-from tritonpy_repo_cloud.cache.partial import PIECE
-from tritonpy_repo_cloud.failure import StoreFailure
+from tritonpy_repo_cloud.cache.partial_file import PIECE
 from tritonpy_repo_cloud.repository import CloudRepository
+from tritonpy_repo_cloud.store_errors import StoreError
 
-from .stores.place import QUICK
+from .stores.store_folder import QUICK
 
 ONE = {"one": {"config.pbtxt": b"a", "1/model.onnx": b"first"}}
 
@@ -109,7 +112,7 @@ def test_only_what_changed_is_fetched_again(place, proxied):
     repository.close()
 
 
-def test_what_is_handed_out_cannot_be_written(place_in):
+def test_model_folders_are_read_only(place_in):
     place = place_in("moto")
     place.fill(ONE)
     repository = place.repository()
@@ -144,7 +147,7 @@ def test_a_name_that_leaves_the_folder_is_refused(place_in, path):
     place.fill({"m": {"1/model.onnx": b"x"}})
     place.put(f"m/{path}", b"evil")
     repository = place.repository()
-    with pytest.raises(InvalidArgument, match="has a file whose name is no path"):
+    with pytest.raises(InvalidArgument, match="has a file whose name is not a valid path"):
         repository.localize(repository.find("m"))
     repository.close()
 
@@ -163,35 +166,35 @@ def test_two_repositories_in_one_place_share_the_cache(place, proxied):
     second.close()
 
 
-def test_a_bucket_that_never_was_is_an_error(place):
+def test_a_missing_bucket_is_an_error(place):
     place.vanish()
     repository = place.repository()
     for ask in (repository.scan, repository.names, lambda: repository.find("one")):
-        with pytest.raises(StoreFailure, match="it is not there"):
+        with pytest.raises(StoreError, match="it does not exist"):
             ask()
     repository.close()
 
 
-def test_a_bucket_that_vanishes_leaves_what_is_known(place, caplog):
+def test_a_removed_bucket_keeps_the_known_models(place, caplog):
     place.fill(ONE)
     repository = place.repository()
     before = repository.scan()
     place.vanish()
     assert repository.scan() == before
-    assert "it is not there" in caplog.text
-    assert "what is loaded goes on serving" in caplog.text
-    with pytest.raises(Unavailable, match="it is not there"):
+    assert "it does not exist" in caplog.text
+    assert "loaded models continue to serve" in caplog.text
+    with pytest.raises(Unavailable, match="it does not exist"):
         repository.find("one")
     repository.close()
 
 
-def test_a_model_that_is_not_whole_is_not_listed_and_says_so_when_asked_for(place_in, caplog):
+def test_an_incomplete_model_is_not_listed_and_an_error_on_find(place_in, caplog):
     place = place_in("moto")
     place.fill(ONE)
-    repository = place.repository(complete_when="marker", patience_s=0)
+    repository = place.repository(complete_when="marker", completion_timeout_s=0)
     assert repository.scan() == {}
-    assert "its marker file '_SUCCESS' is not there" in caplog.text
-    with pytest.raises(Unavailable, match=r"model 'one' is not wholly uploaded to .*: its marker file"):
+    assert "its marker file '_SUCCESS' does not exist" in caplog.text
+    with pytest.raises(Unavailable, match=r"model 'one' is not completely uploaded to .*: its marker file"):
         repository.find("one")
     place.put("one/_SUCCESS", b"")
     listing = repository.scan()["one"]
@@ -199,10 +202,10 @@ def test_a_model_that_is_not_whole_is_not_listed_and_says_so_when_asked_for(plac
     repository.close()
 
 
-def test_a_model_that_is_uploaded_anew_stays_as_it_was_until_it_is_whole(place_in):
+def test_a_model_being_updated_stays_unchanged_until_complete(place_in):
     place = place_in("moto")
     place.fill({"one": {**ONE["one"], "_SUCCESS": b""}})
-    repository = place.repository(complete_when="marker", patience_s=0)
+    repository = place.repository(complete_when="marker", completion_timeout_s=0)
     before = repository.scan()
     place.delete("one/_SUCCESS")
     place.put("one/1/model.onnx", b"second")
@@ -215,29 +218,29 @@ def test_a_model_that_is_uploaded_anew_stays_as_it_was_until_it_is_whole(place_i
 def test_the_start_waits_until_an_upload_settles(place_in):
     place = place_in("moto")
     place.fill(ONE)
-    repository = place.repository(settle_s=0.2, patience_s=60)
+    repository = place.repository(settle_s=0.2, completion_timeout_s=60)
     assert list(repository.scan()) == ["one"]
     assert list(repository.find("one").files) == ["1/model.onnx", "config.pbtxt"]
     repository.close()
 
 
-def test_what_keeps_changing_is_not_taken(place_in):
+def test_a_changing_model_is_not_listed(place_in):
     place = place_in("moto")
     place.fill(ONE)
-    repository = place.repository(settle_s=60, patience_s=0)
+    repository = place.repository(settle_s=60, completion_timeout_s=0)
     assert repository.scan() == {}
     with pytest.raises(Unavailable, match="its files changed less than 60 s ago"):
         repository.find("one")
     repository.close()
 
 
-def test_what_was_fetched_before_needs_no_second_look(place_in):
+def test_a_cached_model_is_complete_immediately(place_in):
     place = place_in("moto")
     place.fill(ONE)
     first = place.repository()
     first.localize(first.find("one"))
     first.close()
-    second = place.repository(settle_s=60, patience_s=0)
+    second = place.repository(settle_s=60, completion_timeout_s=0)
     assert list(second.scan()) == ["one"]
     second.close()
 
@@ -245,7 +248,7 @@ def test_what_was_fetched_before_needs_no_second_look(place_in):
 def test_a_wait_ends_when_the_server_stops(place_in):
     place = place_in("moto")
     place.fill(ONE)
-    repository = place.repository(settle_s=60, patience_s=600)
+    repository = place.repository(settle_s=60, completion_timeout_s=600)
     repository.interrupt()
     with pytest.raises(Unavailable, match="Server exiting"):
         repository.scan()

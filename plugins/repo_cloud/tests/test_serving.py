@@ -1,4 +1,7 @@
-"""Whole servers on models in clouds: loading, polling, requests for loads, several repositories, and stores that go away."""
+"""Complete servers with models in clouds.
+
+Tests cover loading, polling, load requests, several repositories and unreachable stores.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 
 from tritonpy import Backend, StartupError, hookimpl
 from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, running_server
-from tritonpy_repo_cloud.store import Store
+from tritonpy_repo_cloud.store import ObjectStore
 
 from .stores.proxy import Fault, is_data
 
@@ -18,11 +21,11 @@ CONFIG = (
     b'backend: "reader" input { name: "IN" data_type: TYPE_INT32 dims: 1 } '
     b'output { name: "OUT" data_type: TYPE_STRING dims: 1 }'
 )
-PATIENCE_S = 60
+WAIT_S = 60
 
 
 class Reader(Backend):
-    """Answers with what the file `value` of its version says."""
+    """Returns the content of the file `value` of its version."""
 
     def __init__(self, model, instance):
         super().__init__(model, instance)
@@ -64,7 +67,7 @@ def answer(server, name):
 
 
 def until(condition):
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < deadline, "never so"
         time.sleep(0.01)
@@ -106,9 +109,9 @@ def test_a_request_loads_what_is_there_now(place):
         client.unload_model("a")
         until(lambda: not client.is_model_ready("a"))
         with pytest.raises(
-            InferenceServerException, match="failed to load 'nobody', failed to poll from model repository"
+            InferenceServerException, match="failed to load 'unknown', failed to poll from model repository"
         ):
-            client.load_model("nobody")
+            client.load_model("unknown")
 
 
 def test_clouds_and_local_folders_are_served_together(place_in, model_repository):
@@ -120,7 +123,7 @@ def test_clouds_and_local_folders_are_served_together(place_in, model_repository
         assert [answer(server, name) for name in ("local", *places)] == [b"on this disk", *map(str.encode, places)]
 
 
-def test_the_same_name_in_two_stores_is_told_apart_by_namespaces(place_in):
+def test_namespaces_distinguish_equal_names_in_two_stores(place_in):
     places = [place_in("moto"), place_in("gcs")]
     for place in places:
         place.fill({"m": model(place.server.scheme.encode())})
@@ -128,7 +131,7 @@ def test_the_same_name_in_two_stores_is_told_apart_by_namespaces(place_in):
         assert [answer(server, f"{place.url()}::m") for place in places] == [b"s3", b"gs"]
 
 
-def test_a_local_folder_is_followed_while_a_cloud_is_away(place_in, proxied, model_repository):
+def test_a_local_folder_is_polled_while_a_cloud_is_unreachable(place_in, proxied, model_repository):
     place = place_in("moto")
     place.fill({"far": model(b"far")})
     model_repository.add("near", CONFIG.decode(), {1: {"value": b"before"}})
@@ -161,7 +164,7 @@ def test_a_reload_that_fails_halfway_leaves_the_old_version(place_in, proxied):
         assert answer(server, "a") == b"second"
 
 
-def test_a_poll_that_could_not_fetch_a_model_is_made_up_for_by_a_later_one(place_in, proxied, caplog):
+def test_a_later_poll_loads_a_model_that_could_not_be_fetched(place_in, proxied, caplog):
     place = place_in("moto")
     place.fill({"a": model(b"first")})
     proxy = proxied(place)
@@ -186,12 +189,12 @@ def test_a_model_that_changes_while_it_loads_is_loaded_as_it_is_then(place_in, p
             place.put("a/1/value", b"second")
 
     proxy.rule = change
-    with serving(at(place, proxy.port, patience_s=30)) as server:
+    with serving(at(place, proxy.port, completion_timeout_s=30)) as server:
         assert answer(server, "a") == b"second"
     assert changed.is_set()
 
 
-def test_without_the_store_a_server_starts_from_the_cache_and_says_how_old_it_is(place_in, proxied, caplog):
+def test_without_the_store_a_server_starts_from_the_cache_and_logs_its_age(place_in, proxied, caplog):
     place = place_in("moto")
     place.fill({"a": model(b"kept"), "b": model(b"also kept")})
     proxy = proxied(place)
@@ -202,7 +205,7 @@ def test_without_the_store_a_server_starts_from_the_cache_and_says_how_old_it_is
         assert (answer(server, "a"), answer(server, "b")) == (b"kept", b"also kept")
         InProcessClient(server).load_model("a")
     assert "it cannot be reached" in caplog.text
-    assert "of 2 models the cache has all that was there 0 min " in caplog.text
+    assert "using 2 models from the cache, as they were 0 min " in caplog.text
 
 
 def test_without_the_store_and_without_a_cache_a_server_does_not_start(place_in, proxied):
@@ -216,7 +219,7 @@ def test_without_the_store_and_without_a_cache_a_server_does_not_start(place_in,
         pass
 
 
-def test_whom_the_store_lets_in_no_more_does_not_start_from_the_cache(place_in, monkeypatch):
+def test_denied_access_prevents_a_start_from_the_cache(place_in, monkeypatch):
     place = place_in("s3rver")
     place.fill({"a": model(b"kept")})
     with serving(at(place)):
@@ -226,19 +229,19 @@ def test_whom_the_store_lets_in_no_more_does_not_start_from_the_cache(place_in, 
         pass
 
 
-def test_a_store_that_comes_back_is_followed_again(place_in, proxied, caplog):
+def test_a_recovered_store_is_polled_again(place_in, proxied, caplog):
     place = place_in("moto")
     place.fill({"a": model(b"first")})
     proxy = proxied(place)
     with serving(at(place, proxy.port, attempts=1, longest_pause_s=0.05), mode="poll") as server:
         proxy.rule = lambda request: Fault(status=500)
-        until(lambda: "what is loaded goes on serving" in caplog.text)
+        until(lambda: "loaded models continue to serve" in caplog.text)
         place.put("a/1/value", b"second")
         proxy.rule = lambda request: None
         until(lambda: answer(server, "a") == b"second")
 
 
-def test_a_store_that_is_away_is_asked_less_and_less(place_in, proxied):
+def test_an_unreachable_store_is_polled_less_often(place_in, proxied):
     place = place_in("moto")
     place.fill({"a": model(b"first")})
     proxy = proxied(place)
@@ -246,10 +249,10 @@ def test_a_store_that_is_away_is_asked_less_and_less(place_in, proxied):
     known = repository.scan()
     proxy.rule = lambda request: Fault(status=500)
     assert repository.scan() == known
-    asked = len(proxy.requests)
+    requested = len(proxy.requests)
     assert [repository.scan() for _ in range(100)] == [known] * 100
     assert list(repository.names()) == ["a"]
-    assert len(proxy.requests) == asked
+    assert len(proxy.requests) == requested
     repository.close()
 
 
@@ -269,7 +272,7 @@ def test_two_servers_start_at_once_and_fetch_each_file_once(place_in, proxied):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(PATIENCE_S)
+        thread.join(WAIT_S)
     assert answers == [[b"a", b"b", b"c"]] * 2
     assert len([each for each in proxy.data_requests() if each.path.endswith("value")]) == 3
 
@@ -285,13 +288,13 @@ def test_unloaded_models_leave_nothing_but_the_cache(place_in, tmp_path):
     assert list(leases.iterdir()) == []
 
 
-def test_of_a_lazy_model_nothing_but_its_configuration_is_fetched_before_its_first_request(place_in, monkeypatch):
+def test_only_the_configuration_of_a_lazy_model_is_fetched_before_its_first_request(place_in, monkeypatch):
     place = place_in("moto")
     place.fill({"a": model(b"of a"), "b": model(b"of b")})
     fetched = []
-    read = Store.read
+    read = ObjectStore.read
     monkeypatch.setattr(
-        Store, "read", lambda self, file, start, end: (fetched.append(file.path), read(self, file, start, end))[1]
+        ObjectStore, "read", lambda self, file, start, end: (fetched.append(file.path), read(self, file, start, end))[1]
     )
     with serving(at(place), memory={"lazy": ["*"], "budget": "1GiB"}) as server:
         assert [tensor.name for tensor in server.engine.model_metadata("a").inputs] == ["IN"]
@@ -300,7 +303,7 @@ def test_of_a_lazy_model_nothing_but_its_configuration_is_fetched_before_its_fir
         assert {path for path in fetched if path.endswith("value")} == {"a/1/value"}
 
 
-def test_lazy_models_are_listed_and_loaded_from_the_cache_while_the_store_is_away(place_in, proxied):
+def test_lazy_models_are_loaded_from_the_cache_while_the_store_is_unreachable(place_in, proxied):
     place = place_in("moto")
     place.fill({"a": model(b"of a")})
     proxy = proxied(place)

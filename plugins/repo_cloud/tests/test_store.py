@@ -1,4 +1,4 @@
-"""Who is let in, by which way: against servers that check, and with places that issue credentials played by the test."""
+"""Credentials: servers that check them, and token issuers emulated by the test."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tritonpy import Unavailable
 from tritonpy_repo_cloud.credentials import FILE_VARIABLE, VARIABLES
-from tritonpy_repo_cloud.failure import Kind, StoreFailure
+from tritonpy_repo_cloud.store_errors import FailureKind, StoreError
 
 from .stores.azure import ACCOUNT, KEY
-from .stores.issuer import Issuer
+from .stores.token_issuer import TokenIssuer
 
 MODELS = {"m": {"1/model.onnx": b"content"}}
 RIGHT = {
@@ -32,7 +32,7 @@ def issuer():
     started = []
 
     def start(answer):
-        started.append(Issuer(answer))
+        started.append(TokenIssuer(answer))
         return started[-1]
 
     yield start
@@ -42,7 +42,7 @@ def issuer():
 
 @pytest.fixture
 def without_variables(monkeypatch):
-    """`without_variables()`: none of the credentials that Triton reads from the environment."""
+    """`without_variables()`: remove the credentials that Triton reads from the environment."""
 
     def clear():
         for variables in VARIABLES.values():
@@ -54,7 +54,7 @@ def without_variables(monkeypatch):
 
 @pytest.fixture
 def credential_file(tmp_path, monkeypatch):
-    """`credential_file(place, credential)`: written for this place, and named in the environment."""
+    """`credential_file(place, credential)`: write a credential file and set its variable."""
     file = tmp_path / "credentials.json"
     monkeypatch.setenv(FILE_VARIABLE, str(file))
 
@@ -74,7 +74,7 @@ def names(place, **options):
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_the_credential_file_lets_one_in_without_the_environment(place_in, without_variables, credential_file, name):
+def test_the_credential_file_is_sufficient(place_in, without_variables, credential_file, name):
     place = place_in(name)
     place.fill(MODELS)
     without_variables()
@@ -83,12 +83,12 @@ def test_the_credential_file_lets_one_in_without_the_environment(place_in, witho
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_credentials_are_said_at_once(place_in, credential_file, name):
+def test_wrong_credentials_fail_immediately(place_in, credential_file, name):
     place = place_in(name)
     credential_file(place, WRONG[name])
-    with pytest.raises(StoreFailure, match=r"access is denied: .*; check its credentials") as failure:
+    with pytest.raises(StoreError, match=r"access is denied: .*; check its credentials") as failure:
         names(place, attempts=1000)
-    assert failure.value.kind is Kind.DENIED
+    assert failure.value.kind is FailureKind.DENIED
 
 
 @pytest.mark.parametrize("name", RIGHT)
@@ -97,7 +97,7 @@ def test_credentials_that_changed_are_read_again_when_access_fails(place_in, cre
     place.fill(MODELS)
     credential_file(place, WRONG[name])
     repository = place.repository(settle_s=0)
-    with pytest.raises(StoreFailure):
+    with pytest.raises(StoreError):
         repository.scan()
     credential_file(place, RIGHT[name])
     listing = repository.find("m")
@@ -105,7 +105,7 @@ def test_credentials_that_changed_are_read_again_when_access_fails(place_in, cre
     repository.close()
 
 
-def test_a_credential_file_that_is_not_there_yet_is_said(place_in, monkeypatch, tmp_path):
+def test_a_missing_credential_file_is_named(place_in, monkeypatch, tmp_path):
     place = place_in("moto")
     monkeypatch.setenv(FILE_VARIABLE, str(tmp_path / "none"))
     with pytest.raises(Unavailable, match=r"the credential file .* cannot be read: No such file"):
@@ -122,7 +122,7 @@ def test_a_session_token_is_sent(place_in, proxied, monkeypatch):
     repository.close()
 
 
-def test_a_profile_lets_one_in(place_in, without_variables, monkeypatch, tmp_path):
+def test_a_profile_gives_access(place_in, without_variables, monkeypatch, tmp_path):
     place = place_in("s3rver")
     place.fill(MODELS)
     without_variables()
@@ -133,9 +133,7 @@ def test_a_profile_lets_one_in(place_in, without_variables, monkeypatch, tmp_pat
     assert names(place) == ["m"]
 
 
-def test_the_role_of_the_machine_lets_one_in_and_is_asked_again_when_refused(
-    place_in, without_variables, monkeypatch, issuer
-):
+def test_the_machine_role_gives_access_and_is_renewed_on_denial(place_in, without_variables, monkeypatch, issuer):
     place = place_in("s3rver")
     place.fill(MODELS)
     without_variables()
@@ -145,16 +143,16 @@ def test_the_role_of_the_machine_lets_one_in_and_is_asked_again_when_refused(
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", issued.url)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     repository = place.repository(settle_s=0)
-    with pytest.raises(StoreFailure, match="access is denied"):
+    with pytest.raises(StoreError, match="access is denied"):
         repository.scan()
     issued.answer = {**role, "AccessKeyId": "S3RVER"}
     assert repository.find("m") is not None
-    assert len(issued.asked) >= 2
+    assert len(issued.requested) >= 2
     repository.close()
 
 
 @pytest.mark.parametrize("way", ["variable", "file"])
-def test_a_service_account_lets_one_in(place_in, proxied, monkeypatch, tmp_path, issuer, way):
+def test_a_service_account_gives_access(place_in, proxied, monkeypatch, tmp_path, issuer, way):
     place = place_in("gcs")
     place.fill(MODELS)
     issued = issuer({"access_token": "issued", "expires_in": 3600, "token_type": "Bearer"})
@@ -174,7 +172,7 @@ def test_a_service_account_lets_one_in(place_in, proxied, monkeypatch, tmp_path,
     repository = place.repository(proxy.port, settle_s=0, storage={})
     assert list(repository.scan()) == ["m"]
     assert proxy.requests[0].headers["authorization"] == "Bearer issued"
-    assert issued.asked
+    assert issued.requested
     repository.close()
 
 
@@ -189,7 +187,7 @@ def test_requests_go_through_the_proxy_of_the_environment(place, proxied, monkey
     repository.close()
 
 
-def test_what_is_encrypted_with_a_key_of_ones_own_has_no_checksum_to_compare(place_in):
+def test_content_encrypted_with_a_customer_key_has_no_checksum(place_in):
     place = place_in("moto")
     place.server.client.put_object(
         Bucket=place.bucket,
@@ -200,6 +198,6 @@ def test_what_is_encrypted_with_a_key_of_ones_own_has_no_checksum_to_compare(pla
     )
     place.put("m/config.pbtxt", b"x")
     repository = place.repository(settle_s=0)
-    vouched = {file.path: repository._store.vouches(file) for file in repository._store.files("m")}
+    vouched = {file.path: repository._store.has_content_checksum(file) for file in repository._store.files("m")}
     assert vouched == {"m/1/model.onnx": False, "m/config.pbtxt": True}
     repository.close()

@@ -1,4 +1,7 @@
-"""Model repositories in clouds, and wherever else fsspec can read. Discovery imports this module only; fsspec comes with the first such repository."""
+"""Model repositories in clouds and in any other store that fsspec can read.
+
+Plugin discovery imports only this module; fsspec is imported with the first such repository.
+"""
 
 from __future__ import annotations
 
@@ -11,5 +14,5 @@ _CLASS = "tritonpy_repo_cloud.repository:CloudRepository"
 
 @hookimpl
 def tritonpy_repositories() -> Mapping[str, str]:
-    """Register the three clouds by Triton's names for them, and `*`: every other scheme that fsspec knows."""
+    """Register Triton's schemes of three clouds, and `*` for all other schemes of fsspec."""
     return dict.fromkeys(("s3", "gs", "as", "*"), _CLASS)

@@ -1,4 +1,4 @@
-"""Checksums of files, ours and those of the stores."""
+"""Checksums of files: SHA-256, and those that stores report."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 _PART = 1 << 20
 
 
-def digests(path: Path, algorithm: str = "") -> dict[str, str]:
-    """Return the SHA-256 of a file's content in hex, and beside it that by `algorithm` (md5, or crc32c where its package is installed).
+def file_digests(path: Path, algorithm: str = "") -> dict[str, str]:
+    """Return the hex digests of a file by algorithm: SHA-256, and `algorithm` if supported.
 
-    The file is read once. Raises OSError.
+    `algorithm` is md5, or crc32c if its package is installed. The file is read once. Raises
+    `OSError`.
     """
     hashes: dict[str, Any] = {"sha256": hashlib.sha256()}
     if algorithm == "md5":

@@ -1,4 +1,4 @@
-"""Which credentials are for a repository: those of Triton's credential file, or else of its environment variables."""
+"""Credentials of a repository, from Triton's credential file or environment variables."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ VARIABLES: Mapping[str, Mapping[str, str]] = {
         "client_id": "AZURE_STORAGE_CLIENT_ID",
     },
 }
-"""The fields of a credential in the file, and the variable of each, by the scheme of the URL."""
+"""Fields of a credential in the file and their environment variables, by URL scheme."""
 
 
 def credential_for(scheme: str, url: str, environment: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the fields of the credential for `url` that are not empty. Where there is a file, the other variables do not count, as in Triton.
+    """Return the nonempty fields of the credential for `url`.
 
-    Raises Unavailable for a file that cannot be read, or has nothing for this URL.
+    If a credential file is set, the other variables are ignored, as in Triton. Raises `Unavailable`
+    if the file is unreadable or has no credential for the URL.
     """
     if scheme not in VARIABLES:
         return {}
@@ -47,7 +48,7 @@ def credential_for(scheme: str, url: str, environment: Mapping[str, str]) -> Map
 
 
 def longest_prefix(prefixes: Mapping[str, Any], url: str) -> str | None:
-    """Return the longest of `prefixes` that `url` begins with; None where it begins with none."""
+    """Return the longest of `prefixes` that `url` begins with, or None."""
     return max((prefix for prefix in prefixes if url.startswith(prefix)), key=len, default=None)
 
 
@@ -57,7 +58,7 @@ def _entries(file: str, scheme: str) -> Mapping[str, Any]:
     except OSError as error:
         raise Unavailable(f"the credential file {file} ({FILE_VARIABLE}) cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise Unavailable(f"the credential file {file} ({FILE_VARIABLE}) is no JSON: {error}") from error
+        raise Unavailable(f"the credential file {file} ({FILE_VARIABLE}) is not valid JSON: {error}") from error
     entries = content.get(scheme, {}) if isinstance(content, dict) else None
     if not isinstance(entries, dict):
         raise Unavailable(f'the credential file {file} must be of the form {{"{scheme}": {{"{scheme}://prefix": …}}}}')
@@ -67,7 +68,7 @@ def _entries(file: str, scheme: str) -> Mapping[str, Any]:
 def _chosen(entries: Mapping[str, Any], url: str, file: str) -> Any:
     prefix = longest_prefix(entries, url)
     if prefix is None:
-        raise Unavailable(f"Cannot match credential for path  {url}: {file} has none for this prefix")
+        raise Unavailable(f"Cannot match credential for path  {url}: {file} has no credential for this prefix")
     return entries[prefix]
 
 

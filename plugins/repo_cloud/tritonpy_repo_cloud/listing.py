@@ -1,4 +1,4 @@
-"""A model as a repository in a cloud lists it. Pure."""
+"""Pure listings of models in cloud repositories."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from tritonpy_repo_cloud.remote_file import RemoteFile
 
 @dataclass(frozen=True, slots=True)
 class CloudListing(ModelListing):
-    """`remote` are the same files as the store knows them, with paths relative to the repository."""
+    """Listing of a model with its store files; paths in `remote` are relative to the repository."""
 
     remote: Sequence[RemoteFile] = ()
 
 
-def listing_of(name: str, remote: Iterable[RemoteFile], marker: str) -> CloudListing:
-    """Return the listing of a model; its marker file is none of its files."""
+def create_listing(name: str, remote: Iterable[RemoteFile], marker: str) -> CloudListing:
+    """Return the listing of a model, without its marker file."""
     kept = tuple(file for file in remote if file.path != f"{name}/{marker}")
     files = {file.path[len(name) + 1 :]: file.version for file in kept}
     text = "\n".join(f"{path}\t{version}" for path, version in sorted(files.items()))
@@ -28,17 +28,26 @@ def listing_of(name: str, remote: Iterable[RemoteFile], marker: str) -> CloudLis
 
 
 def check_files(listing: CloudListing) -> None:
-    """Raise InvalidArgument for a file that would not lie in the model's folder (stores take any text for a name), and for one of unknown length."""
+    """Raise `InvalidArgument` for a file of unknown size or with an invalid path.
+
+    Stores accept any text as a name, but a file must lie in the model's folder.
+    """
     for file in listing.remote:
         if file.size is None:
-            raise InvalidArgument(
-                f"model '{listing.name}' has a file of which the store does not tell how long it is: '{file.path}'"
-            )
+            raise InvalidArgument(f"model '{listing.name}' has a file of unknown size: '{file.path}'")
     for path in listing.files:
         bare = path.removesuffix("/")
-        if not bare or path.startswith("/") or "\0" in path or PurePosixPath(bare).as_posix() != bare or _leaves(bare):
-            raise InvalidArgument(f"model '{listing.name}' has a file whose name is no path: '{path}'; rename it")
+        if (
+            not bare
+            or path.startswith("/")
+            or "\0" in path
+            or PurePosixPath(bare).as_posix() != bare
+            or _has_parent_reference(bare)
+        ):
+            raise InvalidArgument(
+                f"model '{listing.name}' has a file whose name is not a valid path: '{path}'; rename it"
+            )
 
 
-def _leaves(path: str) -> bool:
+def _has_parent_reference(path: str) -> bool:
     return ".." in PurePosixPath(path).parts

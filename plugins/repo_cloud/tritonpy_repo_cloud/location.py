@@ -1,24 +1,26 @@
-"""Which place a repository's URL means. Pure."""
+"""Pure parsing of repository URLs."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from tritonpy import StartupError, without_secrets
+from tritonpy import StartupError, redact_urls
 
 _S3_SERVER = re.compile(r"(?:(https?)://([^/:]+|\[[^]/]+\])(?::(\d+))?|([^/:]+|\[[^]/]+\]):(\d+))/(.*)")
 _AZURE_SUFFIXES = (".blob.core.windows.net", ".dfs.core.windows.net")
 PROTOCOLS = {"s3": "s3", "gs": "gs", "as": "abfs"}
-"""What fsspec calls Triton's schemes."""
+"""fsspec's protocols by Triton's schemes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """`url` is what the operator wrote; `root` is the folder of the models as the file system of fsspec's `protocol` calls it.
+    """Location of a repository.
 
-    `root` begins with the bucket or container in a cloud, and is the whole URL elsewhere. `endpoint` is the URL of another S3 server than
-    Amazon's, `account` that of Azure; both are empty where they are not said.
+    `url` is the configured URL. `root` is the folder of the models in fsspec's file system for
+    `protocol`: it begins with the bucket or container in a cloud, and is the whole URL elsewhere.
+    `endpoint` is the URL of an S3-compatible server, `account` the Azure account; both may be
+    empty.
     """
 
     url: str
@@ -29,13 +31,16 @@ class Location:
     account: str = ""
 
     @property
-    def shown(self) -> str:
-        """The URL as logs and errors show it."""
-        return without_secrets(self.url)
+    def redacted_url(self) -> str:
+        """The URL without secrets, for logs and errors."""
+        return redact_urls(self.url)
 
 
 def parse_location(url: str) -> Location:
-    """Return where `url` is. Raises StartupError for one that names no bucket or container, or no server that can be meant."""
+    """Return the location of `url`.
+
+    Raises `StartupError` if the URL has no bucket, container or valid server.
+    """
     scheme, _, rest = url.partition("://")
     if scheme not in PROTOCOLS:
         return Location(url, scheme, scheme, url.rstrip("/"))
@@ -51,18 +56,18 @@ def parse_location(url: str) -> Location:
             account = account.removesuffix(suffix)
     if not parts:
         what = "container" if scheme == "as" else "bucket"
-        shown = without_secrets(url)
-        raise StartupError(f"No {what} name found in path: {shown}; a model repository is written {_EXAMPLES[scheme]}")
+        redacted = redact_urls(url)
+        raise StartupError(f"No {what} name found in path: {redacted}; use {_EXAMPLES[scheme]}")
     if parts[0].endswith(":"):
         raise StartupError(
-            f"model repository '{without_secrets(url)}' names no server: it is written {_EXAMPLES[scheme]}; "
-            "credentials have no place in it"
+            f"model repository '{redact_urls(url)}' contains no server: use {_EXAMPLES[scheme]}; "
+            "do not put credentials into it"
         )
     return Location(url, scheme, PROTOCOLS[scheme], "/".join(parts), endpoint, account)
 
 
 _EXAMPLES = {
-    "s3": "s3://bucket/path, or s3://https://host:port/bucket/path for another server than Amazon's",
+    "s3": "s3://bucket/path, or s3://https://host:port/bucket/path for a server other than Amazon's",
     "gs": "gs://bucket/path",
     "as": "as://account/container/path",
 }

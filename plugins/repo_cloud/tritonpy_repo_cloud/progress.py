@@ -1,4 +1,4 @@
-"""How far a download is: a bar in a terminal, lines in the log elsewhere."""
+"""Download progress: a bar in a terminal, log lines otherwise."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any, Protocol
 
 log = logging.getLogger("tritonpy.repository")
 
-_EVERY_S = 10.0
+_LOG_INTERVAL_S = 10.0
 
 
-class Progress(Protocol):
-    """Takes note of bytes, from any thread."""
+class DownloadProgress(Protocol):
+    """Receives the progress of a download; thread-safe."""
 
     def add(self, count: int) -> None:
-        """So many bytes more are here; negative where some are to be fetched again."""
+        """Add `count` fetched bytes; negative if bytes must be fetched again."""
 
 
 @contextmanager
-def progress(name: str, total: int, already: int) -> Iterator[Progress]:
-    """Show how the `total` bytes of a model arrive, of which `already` are here, while the context lasts."""
+def progress(name: str, total: int, already: int) -> Iterator[DownloadProgress]:
+    """Report the progress of a model of `total` bytes, of which `already` are present."""
     if sys.stderr.isatty():
         with _bar(name, total, already) as bar:
             yield bar
@@ -43,22 +43,22 @@ class _Bar:
 
 
 @contextmanager
-def _bar(name: str, total: int, already: int) -> Iterator[Progress]:
+def _bar(name: str, total: int, already: int) -> Iterator[DownloadProgress]:
     from tqdm import tqdm
 
-    making_way = _MakingWay(tqdm)
-    logging.getLogger().handlers.insert(0, making_way)
+    bar_clearer = _BarClearer(tqdm)
+    logging.getLogger().handlers.insert(0, bar_clearer)
     try:
         with tqdm(
             desc=name, total=total, initial=already, unit="B", unit_scale=True, leave=False, dynamic_ncols=True
         ) as bar:
             yield _Bar(bar)
     finally:
-        logging.getLogger().removeHandler(making_way)
+        logging.getLogger().removeHandler(bar_clearer)
 
 
-class _MakingWay(logging.Handler):
-    """Takes the bars away before a log line is written; they come back with their next step."""
+class _BarClearer(logging.Handler):
+    """Clears the bars before a log line is written; their next update draws them again."""
 
     def __init__(self, bars: Any) -> None:
         super().__init__()
@@ -74,27 +74,31 @@ class _Lines:
     def __init__(self, name: str, total: int, already: int) -> None:
         self._name = name
         self._total = total
-        self._here = already
-        self._started = self._told = time.monotonic()
+        self._present = already
+        self._started = self._logged = time.monotonic()
         self._fetched = 0
         self._guard = threading.Lock()
 
     def add(self, count: int) -> None:
         with self._guard:
-            self._here += count
+            self._present += count
             self._fetched += count
             now = time.monotonic()
-            if now - self._told < _EVERY_S or not self._total:
+            if now - self._logged < _LOG_INTERVAL_S or not self._total:
                 return
-            self._told = now
-            share, rate = 100 * self._here / self._total, self._fetched / (now - self._started)
+            self._logged = now
+            share, rate = 100 * self._present / self._total, self._fetched / (now - self._started)
         log.info(
-            "fetching '%s': %.0f %% of %s, %s/s", self._name, share, readable(self._total), readable(max(rate, 0.0))
+            "fetching '%s': %.0f %% of %s, %s/s",
+            self._name,
+            share,
+            format_bytes(self._total),
+            format_bytes(max(rate, 0.0)),
         )
 
 
-def readable(byte_size: float) -> str:
-    """Return a number of bytes as people read it: 1.5 GB."""
+def format_bytes(byte_size: float) -> str:
+    """Return a number of bytes in readable form, such as 1.5 GB."""
     for unit in ("B", "kB", "MB", "GB"):
         if byte_size < 1000:
             return f"{byte_size:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""What fsspec's file systems are told, cloud by cloud."""
+"""Arguments of fsspec's file systems for each cloud."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tritonpy_repo_cloud.location import PROTOCOLS, Location
 from tritonpy_repo_cloud.options import CloudOptions
 
 Arguments = dict[str, Any]
-NOT_SHARED: Mapping[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
+UNSHARED: Mapping[str, Any] = {"skip_instance_cache": True, "use_listings_cache": False}
 _IDENTITIES = ("key", "managed_identity", "default")
 
 
 def check_installed(location: Location) -> None:
-    """Import the file system. Raises StartupError that says what to install."""
+    """Import the file system; raise `StartupError` with installation instructions on failure."""
     from fsspec import get_filesystem_class
 
     try:
@@ -24,35 +24,37 @@ def check_installed(location: Location) -> None:
     except ImportError as error:
         how = install_command(f"tritonpy-repo-cloud[{location.scheme}]") if location.scheme in _CLOUDS else error
         raise StartupError(
-            f"model repository '{location.shown}' needs a package that is not installed: {how}"
+            f"model repository '{location.redacted_url}' needs a package that is not installed: {how}"
         ) from error
     except ValueError as error:
         raise StartupError(
-            f"model repository '{location.shown}': no plugin provides '{location.scheme}', and fsspec does not know it"
+            f"model repository '{location.redacted_url}': no plugin provides '{location.scheme}', and fsspec does not know it"
         ) from error
 
 
 def connect(location: Location, credential: Mapping[str, str], options: CloudOptions) -> tuple[Any, str]:
-    """Return a file system for `location` that nobody else uses, and the folder of the models in it; nothing is sent yet.
+    """Return a new file system for `location` and its models folder, without sending a request.
 
-    Raises Unavailable for a credential that means nothing, and what the libraries raise.
+    Raises `Unavailable` for an invalid credential, and the libraries' exceptions.
     """
     from fsspec.core import url_to_fs
 
-    arguments = _CLOUDS.get(location.scheme, _other)(location, credential, options)
-    arguments = merged({**arguments, **NOT_SHARED}, options.storage)
+    arguments = _CLOUDS.get(location.scheme, _other_arguments)(location, credential, options)
+    arguments = merge_arguments({**arguments, **UNSHARED}, options.storage)
     if location.scheme not in _CLOUDS:
         file_system, root = url_to_fs(location.root, **arguments)
         return file_system, str(root).rstrip("/")
     file_system = _file_system_class(location.scheme)(**arguments)
-    _leave_retrying_to_us(file_system, location.scheme)
+    _disable_library_retries(file_system, location.scheme)
     return file_system, location.root
 
 
 def _file_system_class(scheme: str) -> Any:
     if (
         scheme == "gs"
-    ):  # what the package shows asks for the kind of bucket first, by another protocol and with rights that readers may not have
+        # gcsfs's public class first requests the bucket's type, with another protocol and rights that
+        # readers may lack
+    ):
         from gcsfs.core import GCSFileSystem
 
         return GCSFileSystem
@@ -61,17 +63,20 @@ def _file_system_class(scheme: str) -> Any:
     return get_filesystem_class(PROTOCOLS[scheme])
 
 
-def merged(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Arguments:
-    """Return both, those of `theirs` first; mappings in them are merged too."""
+def merge_arguments(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Arguments:
+    """Return both mappings merged recursively; values of `theirs` take precedence."""
     result = dict(ours)
     for key, value in theirs.items():
         old = result.get(key)
-        result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        result[key] = merge_arguments(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return result
 
 
 def s3_arguments(location: Location, credential: Mapping[str, str], options: CloudOptions) -> Arguments:
-    """A key in the credential, else a profile, else what the library finds: its own files and variables, and instance roles."""
+    """Use the credential's key, else its profile, else the library's own sources.
+
+    The latter are files, environment variables and instance roles.
+    """
     endpoint = location.endpoint or options.endpoint
     client = {"region_name": credential.get("region"), "endpoint_url": endpoint}
     config: Arguments = {
@@ -96,13 +101,14 @@ def s3_arguments(location: Location, credential: Mapping[str, str], options: Clo
 
 
 def gs_arguments(_location: Location, credential: Mapping[str, str], options: CloudOptions) -> Arguments:
-    """The file that the credential names, else what the library finds: its own files, the instance's role, no credential at all.
+    """Use the credential's file, else the library's own sources.
 
-    Raises Unavailable for a file that is not there: the library would take its name for a token, and send it to Google.
+    The latter are files, the instance's role, and anonymous access. Raises `Unavailable` if the
+    file does not exist: the library would send its name to Google as a token.
     """
     path = credential.get("path")
     if path is not None and not Path(path).is_file():
-        raise Unavailable(f"the account file for Google '{path}' is not there")
+        raise Unavailable(f"the Google account file '{path}' does not exist")
     return {
         "token": path,
         "access": "read_only",
@@ -113,10 +119,13 @@ def gs_arguments(_location: Location, credential: Mapping[str, str], options: Cl
 
 
 def azure_arguments(location: Location, credential: Mapping[str, str], options: CloudOptions) -> Arguments:
-    """A key, the identity of the machine, the library's own chain, or no credential at all, as in Triton."""
+    """Use the credential selected by its auth_type, as in Triton.
+
+    It is a key, the machine's identity, the library's default chain, or anonymous access.
+    """
     kind = credential.get("auth_type", "")
     if kind and kind not in _IDENTITIES:
-        raise Unavailable(f"there is no auth_type '{kind}' of Azure storage, it is one of: {', '.join(_IDENTITIES)}")
+        raise Unavailable(f"unknown auth_type '{kind}' for Azure storage, use one of: {', '.join(_IDENTITIES)}")
     account = credential.get("account_str", location.account)
     arguments: Arguments = {
         "account_name": account,
@@ -135,7 +144,10 @@ def azure_arguments(location: Location, credential: Mapping[str, str], options: 
 
 
 def _azure_endpoint(endpoint: str, account: str, key: str) -> Arguments:
-    """The file system takes a plain host alone, over TLS; what it is told with a key may be any URL."""
+    """The file system accepts only a TLS host name.
+
+    A connection string with a key may have any URL.
+    """
     if not key:
         return {"account_host": endpoint.removeprefix("https://")}
     parts = {"BlobEndpoint": endpoint, "AccountName": account, "AccountKey": key}
@@ -150,7 +162,7 @@ def _azure_identity(kind: str, client_id: str | None) -> Any:
     return aio.ManagedIdentityCredential(client_id=client_id) if client_id else aio.ManagedIdentityCredential()
 
 
-def _other(location: Location, _credential: Mapping[str, str], options: CloudOptions) -> Arguments:
+def _other_arguments(location: Location, _credential: Mapping[str, str], options: CloudOptions) -> Arguments:
     if location.protocol in {"http", "https"}:
         return {"client_kwargs": {"trust_env": True, "timeout": _http_timeout(options)}}
     return {}
@@ -165,8 +177,11 @@ def _http_timeout(options: CloudOptions) -> Any:
 _CLOUDS = {"s3": s3_arguments, "gs": gs_arguments, "as": azure_arguments}
 
 
-def _leave_retrying_to_us(file_system: Any, scheme: str) -> None:
-    """Each library has a patience of its own, from seconds to minutes: ours is the one that is configured and can be interrupted."""
+def _disable_library_retries(file_system: Any, scheme: str) -> None:
+    """Disable the libraries' own retries, which take up to minutes.
+
+    `ObjectStore` retries as configured.
+    """
     if scheme == "s3":
         file_system.retries = 1
     elif scheme == "gs":

@@ -1,4 +1,4 @@
-"""A file in a store, as a listing of fsspec describes it. Pure."""
+"""Pure descriptions of store files, from listings of fsspec."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ _MD5 = re.compile(r'"?([0-9a-fA-F]{32})"?')
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """`path` is relative to the repository, and ends with a slash for a folder without files; `address` is what the file system calls it.
+    """A file in a store.
 
-    `version` differs whenever the content does. `checksum` is that of the content, with its algorithm, where the store tells one;
-    `modified` is in seconds since 1970. `size` is None where a listing does not tell it.
+    `path` is relative to the repository and ends with a slash for an empty folder; `address` is the
+    file system's path. `version` changes with the content. `checksum` is an algorithm and the
+    content's checksum, if the store reports one. `modified` is in seconds since 1970. `size` is
+    None if the listing does not include it.
     """
 
     path: str
@@ -31,7 +33,7 @@ class RemoteFile:
 
 
 def remote_files(root: str, found: Mapping[str, Mapping[str, Any]]) -> list[RemoteFile]:
-    """Return the files that a recursive listing found below `root`, and the folders in which it found none; sorted by path."""
+    """Return the files of a recursive listing of `root`, and its empty folders, sorted by path."""
     folders: dict[str, str] = {}
     files: list[RemoteFile] = []
     for address, info in found.items():
@@ -44,13 +46,14 @@ def remote_files(root: str, found: Mapping[str, Mapping[str, Any]]) -> list[Remo
             files.append(_remote_file(path, address, info))
     inhabited = {parent for file in files for parent in _parents(file.path)}
     inhabited |= {parent for folder in folders for parent in _parents(folder)}
-    files = [file for file in files if file.size != 0 or file.path not in inhabited]  # else Azure's mark of a folder
+    # else a folder marker of Azure
+    files = [file for file in files if file.size != 0 or file.path not in inhabited]
     empty = [RemoteFile(f"{path}/", address, 0, "empty") for path, address in folders.items() if path not in inhabited]
     return sorted([*files, *empty], key=lambda file: file.path)
 
 
 def by_model(files: Iterable[RemoteFile]) -> dict[str, list[RemoteFile]]:
-    """Return the files of each model: of each folder at the top that has a name and is not hidden."""
+    """Return files by model, that is, by visible top-level folder."""
     models: dict[str, list[RemoteFile]] = {}
     for file in files:
         name, slash, _ = file.path.partition("/")
@@ -69,7 +72,11 @@ def _remote_file(path: str, address: str, info: Mapping[str, Any]) -> RemoteFile
 
 
 def _checksum(info: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Amazon's ETag is the MD5 of what was uploaded in one part; Google tells MD5 or CRC32C, Azure an MD5 where the uploader gave one."""
+    """Return the checksum in a listing entry.
+
+    Amazon's ETag is an MD5 for single-part uploads. Google reports MD5 or CRC32C, Azure an MD5 if
+    the uploader set it.
+    """
     if "ETag" in info and (match := _MD5.fullmatch(str(info["ETag"]))):
         return "md5", match[1].lower()
     settings = info.get("content_settings")
@@ -99,7 +106,7 @@ def _modified(info: Mapping[str, Any]) -> float | None:
 
 
 def _time(text: str) -> datetime | None:
-    """Read a time as clouds write it, or as HTTP does; None where it is neither."""
+    """Parse a time in ISO or HTTP format, or return None."""
     for read in (datetime.fromisoformat, parsedate_to_datetime):
         try:
             return read(text)

@@ -1,4 +1,4 @@
-"""A collector: an HTTP server that takes what OTLP posts."""
+"""A collector: an HTTP server that receives OTLP exports."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-PATIENCE_S = 20
+WAIT_S = 20
 
 
 class Collector:
-    """What was posted, span by span: (resource's attributes, span)."""
+    """The received spans as (resource attributes, span)."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/v1/traces"
         self.spans: queue.Queue[tuple[dict[str, str], Any]] = queue.Queue()
 
     def take(self, count: int) -> list[tuple[dict[str, str], Any]]:
-        """Return the next spans; raises queue.Empty where they do not come."""
-        return [self.spans.get(timeout=PATIENCE_S) for _ in range(count)]
+        """Return the next spans. Raises `queue.Empty` if they do not arrive."""
+        return [self.spans.get(timeout=WAIT_S) for _ in range(count)]
 
 
 @contextlib.contextmanager
-def collecting() -> Iterator[Collector]:
+def running_collector() -> Iterator[Collector]:
     """Run a collector on a free port."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -46,7 +46,7 @@ def collecting() -> Iterator[Collector]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         collector = Collector(server.server_address[1])

@@ -7,13 +7,13 @@ import tritonpy_trace_otel
 from tritonpy.plugins import make_plugin_manager
 
 
-def test_it_is_found_by_the_name_of_its_mode() -> None:
+def test_the_plugin_is_found_by_its_mode() -> None:
     entry = make_plugin_manager().table("tritonpy_trace_sinks")["opentelemetry"]
     assert entry.owner == "tritonpy-trace-otel"
     assert tritonpy_trace_otel.tritonpy_trace_sinks() == {"opentelemetry": "tritonpy_trace_otel.sink:OpenTelemetrySink"}
 
 
-def test_a_server_that_does_not_use_it_imports_no_opentelemetry() -> None:
+def test_a_server_in_another_mode_does_not_import_opentelemetry() -> None:
     code = (
         "import sys\n"
         "from tritonpy.config.server import decode_server_config\n"

@@ -19,7 +19,7 @@ def decoded(**given: object) -> OpenTelemetryOptions:
     return decode_options(OpenTelemetryOptions, given, "options")
 
 
-def test_limits_are_given_or_those_of_the_environment_or_triton_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_default_to_the_environment_and_then_to_triton_s(monkeypatch: pytest.MonkeyPatch) -> None:
     assert limits(decoded()) == DEFAULTS
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "7")
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "8")
@@ -27,7 +27,7 @@ def test_limits_are_given_or_those_of_the_environment_or_triton_s(monkeypatch: p
 
 
 @pytest.mark.parametrize("text", ["x", "0", "-1", "1.5", "²"])
-def test_an_environment_that_makes_no_sense_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_an_invalid_environment_variable_is_rejected(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", text)
     with pytest.raises(StartupError, match="OTEL_BSP_MAX_QUEUE_SIZE"):
         limits(decoded())
@@ -43,6 +43,6 @@ def test_resources_are_pairs() -> None:
 
 
 @pytest.mark.parametrize("pair", ["a", "=b", ""])
-def test_what_is_no_pair_is_refused(pair: str) -> None:
+def test_an_invalid_pair_is_rejected(pair: str) -> None:
     with pytest.raises(InvalidServerConfig, match="KEY=VALUE"):
         decoded(resource=[pair])

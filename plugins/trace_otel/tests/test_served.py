@@ -1,4 +1,4 @@
-"""A server, a model and a collector."""
+"""Traces of a whole server, received by a collector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tritonpy import TraceChanges
 from tritonpy.testing import ModelRepository, RunningServer, running_server
 from tritonpy_protos import grpc_service_pb2 as pb
 
-from .collector import Collector, collecting
+from .collector import Collector, running_collector
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 TRACE_ID = bytes.fromhex(CALLER.split("-")[1])
@@ -32,23 +32,23 @@ class TritonPythonModel:
         return [self.answer(request) for request in requests]
 
     def answer(self, request):
-        told = np.array([(request.trace().get_context() or "none").encode()], np.object_)
-        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", told)])
+        context = np.array([(request.trace().get_context() or "none").encode()], np.object_)
+        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", context)])
 """
 CALLING = CALLED.replace(
-    """        told = np.array([(request.trace().get_context() or "none").encode()], np.object_)
+    """        context = np.array([(request.trace().get_context() or "none").encode()], np.object_)
 """,
     """        made = pb_utils.InferenceRequest(
             model_name="called", inputs=request.inputs(), requested_output_names=["OUT"], trace=request.trace())
         inner = pb_utils.get_output_tensor_by_name(made.exec(), "OUT").as_numpy()[0]
-        told = np.array([request.trace().get_context().encode() + b"\\n" + inner], np.object_)
+        context = np.array([request.trace().get_context().encode() + b"\\n" + inner], np.object_)
 """,
 )
 
 
 @pytest.fixture(scope="module")
 def collector() -> Iterator[Collector]:
-    with collecting() as found:
+    with running_collector() as found:
         yield found
 
 
@@ -127,31 +127,31 @@ def test_a_call_by_grpc_continues_the_trace_of_its_metadata(
             stream = channel.stream_stream(
                 f"{path}ModelStreamInfer", response_deserializer=pb.ModelStreamInferResponse.FromString
             )
-            (answer,) = [
+            (response,) = [
                 one.infer_response for one in stream(iter([message.SerializeToString()]), metadata=metadata, timeout=20)
             ]
         else:
             unary = channel.unary_unary(f"{path}ModelInfer", response_deserializer=pb.ModelInferResponse.FromString)
-            answer = unary(message.SerializeToString(), metadata=metadata, timeout=20)
+            response = unary(message.SerializeToString(), metadata=metadata, timeout=20)
     spans = by_name(collector.take(3))
     (root,), (called,) = spans["InferRequest"], spans["called"]
     assert (root.trace_id, root.parent_span_id.hex()) == (TRACE_ID, CALLER.split("-")[2])
-    assert called.span_id.hex().encode() in answer.raw_output_contents[0]
+    assert called.span_id.hex().encode() in response.raw_output_contents[0]
     assert [event.name for event in root.events] == [
         "GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "INFER_RESPONSE_COMPLETE", "GRPC_SEND_START", "GRPC_SEND_END",
     ]  # fmt: skip
 
 
-def test_a_rate_of_zero_traces_no_others_until_it_is_changed(collector: Collector, ports: dict[str, int]) -> None:
+def test_a_rate_of_zero_traces_only_requests_with_a_header(collector: Collector, ports: dict[str, int]) -> None:
     assert post(ports["http"], "called") == "none"
-    told = send(ports["http"], "/v2/trace/setting", {"trace_rate": "1"})
-    assert (told["trace_mode"], told["trace_rate"], told["url"]) == ("opentelemetry", "1", collector.url)
+    settings = send(ports["http"], "/v2/trace/setting", {"trace_rate": "1"})
+    assert (settings["trace_mode"], settings["trace_rate"], settings["url"]) == ("opentelemetry", "1", collector.url)
     assert "traceparent" in post(ports["http"], "called")
     spans = by_name(collector.take(3))
     assert spans["InferRequest"][0].parent_span_id == b""
 
 
-def test_a_broken_header_is_no_trace_and_no_error(ports: dict[str, int], server: RunningServer) -> None:
+def test_an_invalid_header_is_ignored(ports: dict[str, int], server: RunningServer) -> None:
     server.engine.change_trace_settings(TraceChanges(level=[]))
     server.engine.change_trace_settings(TraceChanges(level=None, rate=1000))
     assert post(ports["http"], "called", traceparent="nonsense") == "none"

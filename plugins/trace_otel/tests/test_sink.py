@@ -11,7 +11,7 @@ from opentelemetry.trace import SpanKind
 
 import tritonpy_trace_otel
 from tritonpy import InferRequest, InferResponse, Trace, TraceChanges, TraceFamily, TraceSettings
-from tritonpy.testing import TraceSinkContract, Witness
+from tritonpy.testing import RecordingSink, TraceSinkContract
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.types import Batch, TraceLevel
 from tritonpy_trace_otel.options import OpenTelemetryOptions
@@ -32,7 +32,7 @@ class TestOpenTelemetry(TraceSinkContract):
 
 
 class Spans:
-    """A sink and the spans that it made, by name."""
+    """A sink and its spans by name."""
 
     def __init__(self, **options: object) -> None:
         self._exporter = InMemorySpanExporter()
@@ -52,15 +52,15 @@ class Spans:
 def begun(trace: Trace, model: str, request_id: str = "") -> InferRequest:
     now = trace.family.begun_ns
     request = InferRequest(
-        model, {}, Witness().sink, id=request_id, trace=trace, received_ns=now + 10, queued_ns=now + 20
+        model, {}, RecordingSink().sink, id=request_id, trace=trace, received_ns=now + 10, queued_ns=now + 20
     )
     request.batch = Batch([request], start_ns=now + 30, input_end_ns=now + 40, infer_end_ns=now + 50)
     trace.begin(model, 3, request)
     return request
 
 
-def answered(trace: Trace, request: InferRequest) -> None:
-    trace.answered(request, InferResponse((), request.model_name, 3), trace.family.begun_ns + 60)
+def finish(trace: Trace, request: InferRequest) -> None:
+    trace.responded(request, InferResponse((), request.model_name, 3), trace.family.begun_ns + 60)
 
 
 def events(span: ReadableSpan) -> list[str]:
@@ -77,7 +77,7 @@ def test_a_request_becomes_three_spans_with_triton_s_names(spans: Spans) -> None
     assert root is not None
     root.stamp("HTTP_RECV_START")
     request = begun(root, "my_model", "an id")
-    answered(root, request)
+    finish(root, request)
     root.stamp("HTTP_SEND_END")
     root.end()
     assert sorted(spans.names()) == ["InferRequest", "compute", "my_model"]
@@ -97,22 +97,22 @@ def test_a_request_becomes_three_spans_with_triton_s_names(spans: Spans) -> None
     assert (compute.end_time - compute.start_time, model.end_time - model.start_time) == (30, 50)
 
 
-def test_a_request_without_an_id_has_no_attribute_of_it(spans: Spans) -> None:
+def test_a_request_without_an_id_has_no_id_attribute(spans: Spans) -> None:
     root = spans.family().trace()
     assert root is not None
-    answered(root, begun(root, "m"))
+    finish(root, begun(root, "m"))
     root.end()
     assert "triton.request_id" not in (spans.named("m").attributes or {})
 
 
-def test_a_request_that_a_model_makes_is_below_the_calling_model(spans: Spans) -> None:
+def test_a_request_from_a_model_is_a_child_of_the_model_s_span(spans: Spans) -> None:
     root = spans.family().trace()
     assert root is not None
     request = begun(root, "caller")
     child = root.spawn()
     assert child is not None
-    answered(child, begun(child, "called"))
-    answered(root, request)
+    finish(child, begun(child, "called"))
+    finish(root, request)
     root.end()
     called = spans.named("called")
     assert called.parent == spans.named("caller").context
@@ -127,7 +127,7 @@ def test_a_caller_s_span_is_the_parent_of_all(spans: Spans) -> None:
     assert root is not None
     request = begun(root, "m")
     context = json.loads(str(root))
-    answered(root, request)
+    finish(root, request)
     root.end()
     outer, model = spans.named("InferRequest"), spans.named("m")
     assert outer.parent is not None
@@ -142,7 +142,7 @@ def test_a_caller_s_span_is_the_parent_of_all(spans: Spans) -> None:
 def test_a_request_without_a_caller_begins_a_trace(spans: Spans) -> None:
     root = spans.family().trace()
     assert root is not None
-    answered(root, begun(root, "m"))
+    finish(root, begun(root, "m"))
     assert json.loads(str(root)).keys() == {"traceparent"}
     root.end()
     assert spans.named("InferRequest").parent is None
@@ -152,11 +152,11 @@ def test_a_request_without_a_caller_begins_a_trace(spans: Spans) -> None:
     "header",
     ["", "x", "00-0-0-00", "00-00000000000000000000000000000000-b7ad6b7169203331-01", CALLER.replace("00-", "ff-", 1)],
 )
-def test_a_header_that_is_no_trace_is_ignored(spans: Spans, header: str) -> None:
+def test_an_invalid_header_is_ignored(spans: Spans, header: str) -> None:
     assert spans.sink.propagated({"traceparent": header}) is None
 
 
-def test_a_refused_request_is_one_span(spans: Spans) -> None:
+def test_a_rejected_request_has_one_span(spans: Spans) -> None:
     root = spans.family().trace()
     assert root is not None
     root.stamp("HTTP_RECV_START")
@@ -169,19 +169,21 @@ def test_a_request_that_begins_again_has_one_span(spans: Spans) -> None:
     assert root is not None
     begun(root, "m")
     request = begun(root, "m")
-    answered(root, request)
+    finish(root, request)
     root.end()
     assert spans.names().count("m") == 1
 
 
-def test_options_are_shown_as_text() -> None:
-    shown = Spans(url="http://127.0.0.1:1/x", resource=("a=b", "c=d"), bsp_schedule_delay=7).sink.shown()
-    assert shown["url"] == "http://127.0.0.1:1/x"
-    assert shown["resource"] == "a=b,c=d"
-    assert shown["bsp_schedule_delay"] == "7"
+def test_public_options_are_text() -> None:
+    public_options = Spans(
+        url="http://127.0.0.1:1/x", resource=("a=b", "c=d"), bsp_schedule_delay=7
+    ).sink.public_options()
+    assert public_options["url"] == "http://127.0.0.1:1/x"
+    assert public_options["resource"] == "a=b,c=d"
+    assert public_options["bsp_schedule_delay"] == "7"
 
 
-def test_a_rate_of_zero_traces_callers_with_a_trace_alone(spans: Spans) -> None:
+def test_a_rate_of_zero_traces_only_requests_with_a_parent(spans: Spans) -> None:
     tracing = Tracing(spans.sink, TraceSettings(["TIMESTAMPS"], 0, -1, 0, "", "opentelemetry", {}))
     assert tracing.active
     assert tracing.sample("m", {}) is None

@@ -15,26 +15,26 @@ _LIMITS = {"bsp_max_queue_size": 2048, "bsp_schedule_delay": 5000, "bsp_max_expo
 
 
 class OpenTelemetryOptions(Options, frozen=True):
-    """What is not given is taken from the environment, where OpenTelemetry has a variable for it."""
+    """Options of the mode. Defaults come from OpenTelemetry's environment variables."""
 
     url: Annotated[
-        str, Meta(description="Where spans are posted, by default OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or this machine")
+        str, Meta(description="URL of the collector; default: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or this machine")
     ] = ""
     resource: Annotated[
-        tuple[str, ...], Meta(description="Attributes of the server, KEY=VALUE, over OTEL_RESOURCE_ATTRIBUTES")
+        tuple[str, ...], Meta(description="Resource attributes KEY=VALUE, which override OTEL_RESOURCE_ATTRIBUTES")
     ] = ()
     bsp_max_queue_size: Annotated[
-        int, Meta(ge=0, description="Spans that may wait, further ones are lost; 0: OTEL_BSP_MAX_QUEUE_SIZE or 2048")
+        int, Meta(ge=0, description="Maximum queued spans, more are dropped; 0: OTEL_BSP_MAX_QUEUE_SIZE or 2048")
     ] = 0
     bsp_schedule_delay: Annotated[
-        int, Meta(ge=0, description="Milliseconds between two posts; 0: OTEL_BSP_SCHEDULE_DELAY or 5000")
+        int, Meta(ge=0, description="Milliseconds between two exports; 0: OTEL_BSP_SCHEDULE_DELAY or 5000")
     ] = 0
     bsp_max_export_batch_size: Annotated[
-        int, Meta(ge=0, description="Spans of one post; 0: OTEL_BSP_MAX_EXPORT_BATCH_SIZE or 512")
+        int, Meta(ge=0, description="Maximum spans per export; 0: OTEL_BSP_MAX_EXPORT_BATCH_SIZE or 512")
     ] = 0
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a resource that is no pair."""
+        """Raise `ValueError` for a resource that is not a KEY=VALUE pair."""
         for pair in self.resource:
             key, equals, _ = pair.partition("=")
             if not (key and equals):
@@ -42,12 +42,15 @@ class OpenTelemetryOptions(Options, frozen=True):
 
 
 def limits(options: OpenTelemetryOptions) -> Mapping[str, int]:
-    """Return the `bsp_` options, completed. Raises StartupError for a variable of the environment that is no number above 0."""
+    """Return the `bsp_` options with defaults.
+
+    Raises `StartupError` for an environment variable that is not a positive number.
+    """
     return {name: getattr(options, name) or _from_environment(name, default) for name, default in _LIMITS.items()}
 
 
 def attributes(options: OpenTelemetryOptions) -> dict[str, str]:
-    """Return the attributes of the resource that the options name."""
+    """Return the resource attributes of the options."""
     given = {key: value for key, _, value in (pair.partition("=") for pair in options.resource)}
     return {"service.name": SERVICE} | given
 
@@ -58,5 +61,5 @@ def _from_environment(name: str, default: int) -> int:
     if not text:
         return default
     if not text.isdecimal() or not int(text):
-        raise StartupError(f"the environment variable {variable} is '{text}', which is no number above 0")
+        raise StartupError(f"the environment variable {variable} is '{text}', which is not a positive number")
     return int(text)

@@ -1,4 +1,4 @@
-"""Hands the spans of traced requests to OpenTelemetry's SDK."""
+"""The trace sink that sends spans of traced requests to OpenTelemetry's SDK."""
 
 from __future__ import annotations
 
@@ -21,23 +21,30 @@ TRACER = "triton-server"
 
 
 class OpenTelemetrySink(TraceSink):
-    """Makes spans with Triton's names and attributes. A request that comes with `traceparent` is traced whatever the rate, as a child of its caller's span."""
+    """Creates spans with Triton's names and attributes.
+
+    A request with `traceparent` is traced at any rate, as a child of its caller's span.
+    """
 
     Options = OpenTelemetryOptions
     takes_tensors = False
     headers = ("traceparent", "tracestate")
 
     def __init__(self, options: OpenTelemetryOptions, processor: SpanProcessor | None = None) -> None:
-        """`processor` takes the spans instead of one that posts them to the collector of `options`."""
+        """Create the tracer.
+
+        `processor` receives the spans instead of the default one, which exports them to the
+        configured collector.
+        """
         super().__init__(options)
         self._limits = limits(options)
-        # whether to trace was decided before
+        # the server has already sampled
         self._provider = TracerProvider(ALWAYS_ON, Resource.create(attributes(options)), shutdown_on_exit=False)
-        self._provider.add_span_processor(processor or self._batches(options))
+        self._provider.add_span_processor(processor or self._make_processor(options))
         self._tracer = self._provider.get_tracer(TRACER)
         self._propagator = TraceContextTextMapPropagator()
 
-    def _batches(self, options: OpenTelemetryOptions) -> SpanProcessor:
+    def _make_processor(self, options: OpenTelemetryOptions) -> SpanProcessor:
         return BatchSpanProcessor(
             OTLPSpanExporter(options.url or None),
             max_queue_size=self._limits["bsp_max_queue_size"],
@@ -45,7 +52,7 @@ class OpenTelemetrySink(TraceSink):
             max_export_batch_size=min(self._limits["bsp_max_export_batch_size"], self._limits["bsp_max_queue_size"]),
         )
 
-    def shown(self) -> Mapping[str, str]:
+    def public_options(self) -> Mapping[str, str]:
         options: OpenTelemetryOptions = self.options
         given = {"url": options.url, "resource": ",".join(options.resource)}
         return {name: text for name, text in given.items() if text} | {

@@ -1,4 +1,4 @@
-"""What a family of traces is as spans: InferRequest > a span per request > compute."""
+"""Spans of a trace family: InferRequest > one span per request > compute."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class FamilySpans:
-    """The spans of one family, which begin while its requests are under way and end when all of them have.
+    """The spans of one trace family. They start with its requests and end when all have ended.
 
-    Times of the server are monotonic; `offset_ns` makes those of the wall clock of them.
+    The server's times are monotonic. `offset_ns` converts them to wall-clock time.
     """
 
     def __init__(self, tracer: Tracer, caller: Context | None, begun_ns: int) -> None:
@@ -29,7 +29,10 @@ class FamilySpans:
         self._root = self._start("InferRequest", caller, begun_ns)
 
     def begin(self, trace: Trace) -> None:
-        """Start the span of a request, and say in its trace what a model may hand on. Once more for the same one changes nothing."""
+        """Start the span of a request and set its trace's context.
+
+        A repeated call has no effect.
+        """
         if trace.id in self._requests:
             return
         parent = self._requests.get(trace.parent_id, self._root)
@@ -46,7 +49,7 @@ class FamilySpans:
         trace.context = json.dumps(carrier, separators=(",", ":"))
 
     def finish(self, family: TraceFamily) -> None:
-        """Note when what happened, and end every span."""
+        """Add the events and end every span."""
         for trace in family.traces:
             self._finish(trace, self._requests.get(trace.id), family.ended_ns)
         self._root.end(family.ended_ns + self._offset_ns)

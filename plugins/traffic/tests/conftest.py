@@ -6,14 +6,14 @@ import pytest
 
 from tritonpy.testing import ToyEngine
 
-from .scripted import Scripted
+from .scripted_router import ScriptedRouter
 
 
 @pytest.fixture
-def engine() -> Iterator[Scripted]:
-    """Models a and b, each with versions -1, 1 and 2, all of which are good."""
+def engine() -> Iterator[ScriptedRouter]:
+    """Models a and b, each with versions -1, 1 and 2, all of which succeed."""
     with ToyEngine() as toy:
-        scripted = Scripted(toy)
+        scripted = ScriptedRouter(toy)
         for name in "ab":
             for version in (-1, 1, 2):
                 scripted.models[name, version] = scripted.good

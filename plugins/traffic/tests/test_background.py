@@ -9,7 +9,7 @@ from tritonpy_traffic import background
 from tritonpy_traffic.background import BackgroundThread
 
 
-def test_tasks_are_done_in_their_order_before_it_ends() -> None:
+def test_tasks_run_in_order_before_the_thread_ends() -> None:
     done: list[int] = []
     thread = BackgroundThread("test")
     for number in range(100):
@@ -18,7 +18,7 @@ def test_tasks_are_done_in_their_order_before_it_ends() -> None:
     assert done == list(range(100))
 
 
-def test_it_wakes_for_what_comes_while_it_sleeps() -> None:
+def test_a_new_task_wakes_the_thread_up() -> None:
     thread = BackgroundThread("test")
     for _ in range(20):
         done = threading.Event()
@@ -27,7 +27,7 @@ def test_it_wakes_for_what_comes_while_it_sleeps() -> None:
     thread.close()
 
 
-def test_one_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_task_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
     thread = BackgroundThread("test")
     thread.add(lambda: done.append(1 // 0))
@@ -37,13 +37,13 @@ def test_one_that_fails_does_not_stop_the_others(caplog: pytest.LogCaptureFixtur
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_one_that_had_nothing_to_do_has_no_thread() -> None:
+def test_without_tasks_no_thread_starts() -> None:
     thread = BackgroundThread("nothing to do")
     assert not any(each.name == "nothing to do" for each in threading.enumerate())
     thread.close()
 
 
-def test_it_takes_a_small_part_of_one_core_however_much_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_thread_pauses_in_proportion_to_its_cpu_time(monkeypatch: pytest.MonkeyPatch) -> None:
     paused: list[float] = []
     thread = BackgroundThread("test")
     clock = itertools.count(0, 0.5)

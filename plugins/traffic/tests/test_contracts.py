@@ -7,7 +7,7 @@ import tritonpy_traffic
 from tritonpy.testing import RouterContract
 from tritonpy_traffic.router import TrafficRouter
 
-ELSEWHERE = {"elsewhere": {"targets": [{"model": "identity"}], "shadow": {"model": "text"}}}
+ROUTES = {"route": {"targets": [{"model": "identity"}], "shadow": {"model": "text"}}}
 
 
 class TestTrafficRouterWithoutRoutes(RouterContract):
@@ -17,11 +17,11 @@ class TestTrafficRouterWithoutRoutes(RouterContract):
 
 
 class TestTrafficRouterWithRoutes(TestTrafficRouterWithoutRoutes):
-    options: ClassVar[Mapping[str, Any]] = {"routes": ELSEWHERE}
+    options: ClassVar[Mapping[str, Any]] = {"routes": ROUTES}
 
 
-class TestTrafficRouterInTheWay(TestTrafficRouterWithoutRoutes):
-    """The routes have the names of the toy models and lead to them: nobody should notice."""
+class TestTrafficRouterWithRoutesNamedLikeModels(TestTrafficRouterWithoutRoutes):
+    """The routes have the names of the toy models and lead to them, which must make no difference."""
 
     options: ClassVar[Mapping[str, Any]] = {
         "routes": {name: {"targets": [{"model": name}]} for name in ("identity", "text", "failing", "repeat")}

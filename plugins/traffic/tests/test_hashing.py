@@ -10,27 +10,27 @@ KEYS = [f"client {number}" for number in range(2000)]
 
 
 def test_points_are_those_that_the_documentation_defines() -> None:
-    # From the definition, with another implementation of BLAKE2b (b2sum -l 64), so that no later version moves anybody.
+    # Computed with another BLAKE2b implementation (b2sum -l 64), so that no change moves keys.
     assert point("route", "digits:2", "alice") == (0x1431399E9955169F >> 11) / 2**53 + 0.5 / 2**53
     assert 0 < point("") < 1
     assert point("a", "b") != point("ab")
 
 
-def test_keys_are_spread_by_weight() -> None:
+def test_keys_are_distributed_by_weight() -> None:
     first = [ranked("route", key, [("a", 1), ("b", 3), ("none", 0)])[0] for key in KEYS]
     assert abs(first.count("b") - 1500) < 80
     assert "none" not in first
 
 
 @given(WEIGHTS, st.text())
-def test_every_target_with_a_weight_is_ranked_once_whatever_their_order_is(weights: dict[str, float], key: str) -> None:
+def test_every_target_with_a_weight_is_ranked_once_in_any_order(weights: dict[str, float], key: str) -> None:
     found = ranked("route", key, weights.items())
     assert sorted(found) == sorted(name for name, weight in weights.items() if weight > 0)
     assert found == ranked("route", key, reversed(list(weights.items())))
 
 
 @given(WEIGHTS, st.sampled_from("abcdef"), st.floats(0, 100))
-def test_a_change_of_one_weight_moves_keys_to_that_target_or_from_it_and_no_others(
+def test_a_changed_weight_moves_only_keys_of_that_target(
     weights: dict[str, float], changed: str, weight: float
 ) -> None:
     after = {**weights, changed: weight}

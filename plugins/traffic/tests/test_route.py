@@ -20,37 +20,37 @@ from tritonpy import (
 from tritonpy_traffic.route import Route
 from tritonpy_traffic.router import TrafficRouter
 
-from .scripted import Scripted, ask, request_of, router_of
+from .scripted_router import ScriptedRouter, infer, request_of, router_of
 
 A, B = {"model": "a", "version": 1}, {"model": "b"}
 CANARY = {"model": "a", "version": 2, "steps": [{"share": 1, "requests": 1000}], "max_failed_share": 1}
 
 
-def routed(engine: Scripted, **spec: Any) -> tuple[TrafficRouter, Route]:
+def routed(engine: ScriptedRouter, **spec: Any) -> tuple[TrafficRouter, Route]:
     router = router_of(engine, routes={"route": {"targets": [A], **spec}})
     return router, router._table.get("route")
 
 
-def test_answers_have_the_name_that_was_asked_for_and_the_version_that_answered(engine: Scripted) -> None:
+def test_responses_have_the_route_name_and_the_target_version(engine: ScriptedRouter) -> None:
     router, _ = routed(engine)
-    (answer,) = ask(router)
-    assert (answer.model_name, answer.model_version) == ("route", 1)
-    assert engine.taken == [("a", 1)]
+    (response,) = infer(router)
+    assert (response.model_name, response.model_version) == ("route", 1)
+    assert engine.calls == [("a", 1)]
 
 
-def test_what_the_engine_refuses_comes_back_as_it_was(engine: Scripted) -> None:
+def test_a_rejected_request_is_restored(engine: ScriptedRouter) -> None:
     error = InvalidArgument("an input is missing")
-    engine.models["a", 1] = engine.refusing(error)
+    engine.models["a", 1] = engine.rejecting(error)
     router, _ = routed(engine)
-    request, answers = request_of("route")
+    request, responses = request_of("route")
     sink = request.sink
     with pytest.raises(InvalidArgument) as caught:
         router.infer(request)
     assert caught.value is error
-    assert (request.model_name, request.model_version, request.sink, answers) == ("route", -1, sink, [])
+    assert (request.model_name, request.model_version, request.sink, responses) == ("route", -1, sink, [])
 
 
-def test_a_bug_in_the_engine_comes_back_as_it_was_too(engine: Scripted) -> None:
+def test_an_unexpected_error_is_raised_unchanged(engine: ScriptedRouter) -> None:
     def broken(_request: InferRequest) -> None:
         raise ZeroDivisionError
 
@@ -60,38 +60,38 @@ def test_a_bug_in_the_engine_comes_back_as_it_was_too(engine: Scripted) -> None:
     with pytest.raises(ZeroDivisionError):
         router.infer(request)
     assert request.model_name == "route"
-    assert router._table.get("route").shadowing.shown()["open"] == 0  # type: ignore[union-attr]
+    assert router._table.get("route").shadow_traffic.to_json()["open"] == 0  # type: ignore[union-attr]
 
 
-def test_a_target_that_is_not_there_is_skipped_and_said_once(
-    engine: Scripted, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_missing_target_is_skipped_and_logged_once(engine: ScriptedRouter, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     router, route = routed(engine, targets=[A, {**B, "weight": 0.000001}])
     del engine.models["a", 1]
     for _ in range(3):
-        ask(router)
-    assert [tally.skipped for tally in route.tallies.all()] == [3, 0]
+        infer(router)
+    assert [target_counters.skipped for target_counters in route.counters.all()] == [3, 0]
     engine.models["a", 1] = engine.good
-    ask(router)
+    infer(router)
     del engine.models["a", 1]
-    ask(router)
-    assert engine.taken == [("b", -1)] * 3 + [("a", 1), ("b", -1)]
-    told = [record.message for record in caplog.records]
-    assert sum("a:1 is skipped: Request for unknown model: 'a' is not found" in text for text in told) == 2
-    assert sum("a:1 serves again" in text for text in told) == 1
+    infer(router)
+    assert engine.calls == [("b", -1)] * 3 + [("a", 1), ("b", -1)]
+    values = [record.message for record in caplog.records]
+    assert sum("skipping target a:1: Request for unknown model: 'a' is not found" in text for text in values) == 2
+    assert sum("a:1 serves again" in text for text in values) == 1
 
 
-def test_where_all_are_gone_the_route_is_unknown(engine: Scripted) -> None:
+def test_without_targets_the_route_is_unknown(engine: ScriptedRouter) -> None:
     router, _ = routed(engine)
     engine.models.clear()
     with pytest.raises(InvalidArgument, match=r"^Request for unknown model: 'route' is not found$"):
-        ask(router)
+        infer(router)
 
 
-def test_a_target_that_is_not_ready_is_not_named_to_clients(engine: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_is_not_ready_is_not_named_to_clients(
+    engine: ScriptedRouter, monkeypatch: pytest.MonkeyPatch
+) -> None:
     refusal = Unavailable("Request for unknown model: 'a' version 1 is not at ready state")
-    engine.models["a", 1] = engine.refusing(refusal)
+    engine.models["a", 1] = engine.rejecting(refusal)
 
     def model_config(_name: str, _version: int) -> None:
         raise refusal
@@ -99,91 +99,93 @@ def test_a_target_that_is_not_ready_is_not_named_to_clients(engine: Scripted, mo
     monkeypatch.setattr(engine, "model_config", model_config)
     router, _ = routed(engine, targets=[A])
     with pytest.raises(Unavailable, match=r"^Request for unknown model: 'route' is not at ready state$"):
-        ask(router)
+        infer(router)
 
 
 @pytest.mark.parametrize(
     "error", [QueueFull("full"), Unavailable("stopping"), ResourceExhausted("quota"), Cancelled("gone")]
 )
-def test_what_a_serving_target_refuses_is_not_tried_elsewhere(engine: Scripted, error: TritonError) -> None:
-    engine.models["a", 1] = engine.refusing(error)
+def test_a_request_that_a_ready_target_rejects_is_not_retried(engine: ScriptedRouter, error: TritonError) -> None:
+    engine.models["a", 1] = engine.rejecting(error)
     router, _ = routed(engine, targets=[{**A, "weight": 1e9}, B])
     with pytest.raises(type(error)):
-        ask(router)
-    assert engine.taken == [("a", 1)]
+        infer(router)
+    assert engine.calls == [("a", 1)]
 
 
 @pytest.mark.parametrize("error", [InvalidArgument("unexpected input"), QueueFull("full")])
-def test_what_a_canary_refuses_and_the_primary_takes_is_a_failure_that_no_client_sees(
-    engine: Scripted, error: TritonError
-) -> None:
-    engine.models["a", 2] = engine.refusing(error)
+def test_a_rejection_by_a_canary_is_a_failure_hidden_from_clients(engine: ScriptedRouter, error: TritonError) -> None:
+    engine.models["a", 2] = engine.rejecting(error)
     router, route = routed(engine, canary=CANARY)
     for _ in range(20):
-        assert ask(router)[0].error is None
+        assert infer(router)[0].error is None
     assert route.run is not None
-    assert not route.run.live
-    assert "answers failed" in route.run.reason
-    assert route.run.ledger.failures == route.run.ledger.open == 0
+    assert not route.run.is_live
+    assert "responses failed" in route.run.reason
+    assert route.run.failure_budget.failures == route.run.failure_budget.open == 0
 
 
-def test_what_both_refuse_is_the_client_s_mistake(engine: Scripted) -> None:
-    engine.models["a", 2] = engine.models["a", 1] = engine.refusing(InvalidArgument("nonsense"))
+def test_a_request_that_both_reject_counts_as_client_error(engine: ScriptedRouter) -> None:
+    engine.models["a", 2] = engine.models["a", 1] = engine.rejecting(InvalidArgument("nonsense"))
     router, route = routed(engine, canary=CANARY)
     for _ in range(20):
         with pytest.raises(InvalidArgument, match="nonsense"):
-            ask(router)
+            infer(router)
     assert route.run is not None
-    assert (route.run.live, route.run.canary.answers) == (True, 0)
+    assert (route.run.is_live, route.run.canary.responses) == (True, 0)
 
 
-def test_a_canary_that_is_not_there_is_neither_good_nor_bad(engine: Scripted) -> None:
+def test_a_missing_canary_is_not_judged(engine: ScriptedRouter) -> None:
     del engine.models["a", 2]
     router, route = routed(engine, canary=CANARY)
     for _ in range(20):
-        ask(router)
+        infer(router)
     assert route.run is not None
-    assert (route.run.live, route.run.canary.answers, route.run.ledger.open) == (True, 0, 0)
+    assert (route.run.is_live, route.run.canary.responses, route.run.failure_budget.open) == (True, 0, 0)
 
 
-def test_a_canary_that_is_being_loaded_is_neither_good_nor_bad(engine: Scripted) -> None:
-    engine.models["a", 2] = engine.refusing(Unavailable("it is being loaded", retry_after_s=1))
+def test_a_loading_canary_is_not_judged(engine: ScriptedRouter) -> None:
+    engine.models["a", 2] = engine.rejecting(Unavailable("it is being loaded", retry_after_s=1))
     router, route = routed(engine, canary=CANARY)
     for _ in range(20):
-        assert ask(router)[0].error is None
+        assert infer(router)[0].error is None
     assert route.run is not None
-    assert (route.run.live, route.run.canary.answers, route.run.ledger.open) == (True, 0, 0)
-    assert {tally.target.label: tally.skipped for tally in route.tallies.all()}["a:2"] > 0
+    assert (route.run.is_live, route.run.canary.responses, route.run.failure_budget.open) == (True, 0, 0)
+    assert {target_counters.target.label: target_counters.skipped for target_counters in route.counters.all()}[
+        "a:2"
+    ] > 0
     engine.models["a", 2] = engine.good
-    ask(router)
-    assert route.run.canary.answers == 1
+    infer(router)
+    assert route.run.canary.responses == 1
 
 
-def test_open_requests_of_a_canary_count_as_if_they_failed(engine: Scripted) -> None:
+def test_canary_requests_in_flight_count_as_failures(engine: ScriptedRouter) -> None:
     engine.models["a", 2] = engine.hold
     router, route = routed(engine, canary={**CANARY, "max_failed_share": 0.1})
     for _ in range(99):
-        ask(router)
+        infer(router)
     assert route.run is not None
-    assert len(engine.held) == route.run.ledger.open
-    assert len(engine.held) <= 0.1 * route.run.ledger.answers
+    assert len(engine.held) == route.run.failure_budget.open
+    assert len(engine.held) <= 0.1 * route.run.failure_budget.responses
     for request in engine.held:
         engine.bad(request)
-    assert route.run.ledger.failures <= 0.1 * route.run.ledger.answers
-    assert not route.run.live
+    assert route.run.failure_budget.failures <= 0.1 * route.run.failure_budget.responses
+    assert not route.run.is_live
 
 
-def test_a_cancelled_request_is_no_answer(engine: Scripted) -> None:
+def test_a_cancelled_request_is_not_counted(engine: ScriptedRouter) -> None:
     engine.models["a", 2] = lambda request: request.respond(InferResponse.failed(request, Cancelled("by its client")))
     router, route = routed(engine, canary=CANARY)
     for _ in range(50):
-        ask(router)
+        infer(router)
     assert route.run is not None
-    assert (route.run.live, route.run.ledger.open, route.run.canary.answers) == (True, 0, 0)
-    assert sum(tally.requests for tally in route.tallies.all()) == len([each for each in engine.taken if each[1] == 1])
+    assert (route.run.is_live, route.run.failure_budget.open, route.run.canary.responses) == (True, 0, 0)
+    assert sum(target_counters.requests for target_counters in route.counters.all()) == len(
+        [each for each in engine.calls if each[1] == 1]
+    )
 
 
-def test_a_promoted_canary_takes_the_place_and_the_weight_of_the_primary(engine: Scripted) -> None:
+def test_a_promoted_canary_replaces_the_primary_with_its_weight(engine: ScriptedRouter) -> None:
     router, route = routed(engine, targets=[{**A, "weight": 3}, B], canary=CANARY)
     revision = route.revision
     assert route.promote()
@@ -192,36 +194,36 @@ def test_a_promoted_canary_takes_the_place_and_the_weight_of_the_primary(engine:
     assert route.revision > revision
     assert not route.promote()
     assert not route.roll_back()
-    ask(router)
-    assert engine.taken[0] in {("a", 2), ("b", -1)}
+    infer(router)
+    assert engine.calls[0] in {("a", 2), ("b", -1)}
 
 
-def test_answers_of_a_canary_that_is_over_do_no_harm(engine: Scripted) -> None:
+def test_late_responses_of_an_ended_canary_are_ignored(engine: ScriptedRouter) -> None:
     engine.models["a", 2] = engine.hold
     router, route = routed(engine, canary=CANARY)
     for _ in range(5):
-        ask(router)
+        infer(router)
     assert engine.held
     route.roll_back()
     for request in engine.held:
         engine.bad(request)
-    assert route.tallies.rollbacks == 1
+    assert route.counters.rollbacks == 1
 
 
-def test_sequences_go_on_where_they_are_while_the_canary_rolls_back(engine: Scripted) -> None:
+def test_sequences_stay_on_a_canary_that_is_rolled_back(engine: ScriptedRouter) -> None:
     router, route = routed(engine, canary=CANARY)
-    ask(router)
-    ask(router, sequence=SequenceInfo(9, start=True))
-    assert engine.taken[-1] == ("a", 2)
+    infer(router)
+    infer(router, sequence=SequenceInfo(9, start=True))
+    assert engine.calls[-1] == ("a", 2)
     route.roll_back()
-    ask(router, sequence=SequenceInfo(9))
-    ask(router, sequence=SequenceInfo(9, end=True))
-    assert engine.taken[-2:] == [("a", 2)] * 2
-    ask(router, sequence=SequenceInfo(9, start=True))
-    assert engine.taken[-1] == ("a", 1)
+    infer(router, sequence=SequenceInfo(9))
+    infer(router, sequence=SequenceInfo(9, end=True))
+    assert engine.calls[-2:] == [("a", 2)] * 2
+    infer(router, sequence=SequenceInfo(9, start=True))
+    assert engine.calls[-1] == ("a", 1)
 
 
-def test_a_canary_that_did_not_change_goes_on_and_another_one_begins(engine: Scripted) -> None:
+def test_an_unchanged_canary_continues_and_a_changed_one_restarts(engine: ScriptedRouter) -> None:
     router, route = routed(engine, canary=CANARY)
     run, spec = route.run, {"targets": [A, {**B, "weight": 0.5}], "canary": CANARY}
     router._table.put("route", spec, None)
@@ -231,33 +233,33 @@ def test_a_canary_that_did_not_change_goes_on_and_another_one_begins(engine: Scr
     route.roll_back()
     router._table.put("route", {**spec, "canary": {**CANARY, "max_failed_share": 0.5}}, None)
     assert route.run is not None
-    assert route.run.live
+    assert route.run.is_live
 
 
-class Full(Sink):
-    """A consumer that has room when somebody says so."""
+class FullSink(Sink):
+    """A sink that is never ready."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.calls: list[str] = []
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
-        self.heard.append("put")
+        self.calls.append("put")
 
     def ready(self, request: InferRequest) -> bool:
-        self.heard.append("ready")
+        self.calls.append("ready")
         return False
 
     def when_ready(self, request: InferRequest, callback: Any) -> None:
-        self.heard.append("when_ready")
+        self.calls.append("when_ready")
 
     def cancelled(self, request: InferRequest) -> None:
-        self.heard.append("cancelled")
+        self.calls.append("cancelled")
 
 
-def test_a_consumer_is_asked_and_told_through_the_route(engine: Scripted) -> None:
+def test_sink_calls_are_forwarded_to_the_client_sink(engine: ScriptedRouter) -> None:
     engine.models["a", 1] = engine.hold
     router, _ = routed(engine)
-    sink = Full()
+    sink = FullSink()
     router.infer(InferRequest("route", {}, sink))
     (request,) = engine.held
     assert not request.sink.ready(request)
@@ -265,4 +267,4 @@ def test_a_consumer_is_asked_and_told_through_the_route(engine: Scripted) -> Non
     request.cancel()
     request.respond(InferResponse((), final=False))
     request.respond(InferResponse((), empty=True))
-    assert sink.heard == ["ready", "when_ready", "cancelled", "put", "put"]
+    assert sink.calls == ["ready", "when_ready", "cancelled", "put", "put"]

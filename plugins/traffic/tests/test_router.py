@@ -6,36 +6,36 @@ import pytest
 from tritonpy import InvalidArgument, NotFound, OperationCall
 from tritonpy.testing import ToyEngine
 
-from .scripted import Scripted, ask, request_of, router_of
+from .scripted_router import ScriptedRouter, infer, request_of, router_of
 
 A = {"targets": [{"model": "a", "version": 1}]}
 
 
-def test_requests_for_models_and_for_versions_pass(engine: Scripted) -> None:
+def test_requests_for_models_and_versions_are_forwarded(engine: ScriptedRouter) -> None:
     router = router_of(engine, routes={"a": {"targets": [{"model": "b"}]}})
-    (passed,) = ask(router, "b")
-    assert passed.model_name == "b"
-    (versioned,) = ask(router, "a", model_version=2)
+    (forwarded,) = infer(router, "b")
+    assert forwarded.model_name == "b"
+    (versioned,) = infer(router, "a", model_version=2)
     assert (versioned.model_name, versioned.model_version) == ("a", 2)
-    ask(router, "a")
-    assert engine.taken == [("b", -1), ("a", 2), ("b", -1)]
+    infer(router, "a")
+    assert engine.calls == [("b", -1), ("a", 2), ("b", -1)]
 
 
-def test_a_route_that_is_taken_away_leaves_what_is_open(engine: Scripted) -> None:
+def test_deleting_a_route_keeps_requests_in_flight(engine: ScriptedRouter) -> None:
     engine.models["a", 1] = engine.hold
     router = router_of(engine, routes={"route": A})
-    request, answers = request_of("route")
+    request, responses = request_of("route")
     router.infer(request)
     router._table.delete("route", None)
     engine.good(request)
-    assert [answer.model_name for answer in answers] == ["route"]
+    assert [response.model_name for response in responses] == ["route"]
     with pytest.raises(InvalidArgument, match="'route' is not found"):
-        ask(router)
+        infer(router)
 
 
-def test_questions_go_to_the_first_target_that_serves() -> None:
+def test_metadata_calls_go_to_the_first_target_that_serves() -> None:
     with ToyEngine() as toy:
-        targets = [{"model": "nobody"}, {"model": "identity", "version": 1}, {"model": "text"}]
+        targets = [{"model": "missing"}, {"model": "identity", "version": 1}, {"model": "text"}]
         router = router_of(toy, routes={"route": {"targets": targets}})  # type: ignore[arg-type]
         assert router.is_model_ready("route")
         assert router.model_metadata("route") == msgspec.structs.replace(toy.model_metadata("identity"), name="route")
@@ -54,26 +54,26 @@ def test_questions_go_to_the_first_target_that_serves() -> None:
         router.close()
 
 
-def test_metrics_tell_each_route_target_and_copy(engine: Scripted) -> None:
+def test_metrics_cover_each_route_target_and_copy(engine: ScriptedRouter) -> None:
     engine.models["a", 2] = engine.bad
     canary = {"model": "a", "version": 2, "max_failed_share": 1, "steps": [{"share": 1, "seconds": 3600}]}
     router = router_of(engine, routes={"route": {**A, "canary": canary, "shadow": {"model": "b"}}})
     for _ in range(12):
-        ask(router)
+        infer(router)
     router.close()
     families = {family.name: family for family in router.metrics.snapshot()}  # type: ignore[attr-defined]
-    told = {
+    values = {
         (name, *sorted(metric.labels.values())): metric.value
         for name, family in families.items()
         for metric in family.metrics
         if metric.histogram is None
     }
-    failures = told["tritonpy_route_failures", "2", "a", "route"]
-    assert failures == told["tritonpy_route_requests", "2", "a", "route"] >= 2
-    assert told["tritonpy_route_requests", "1", "a", "route"] + failures == 12
-    assert told["tritonpy_route_canary_rollbacks", "route"] == 1
-    assert told["tritonpy_route_canary_step", "route"] == told["tritonpy_route_canary_share", "route"] == 0
-    assert sum(value for key, value in told.items() if key[0] == "tritonpy_route_shadow_copies") == 12
+    failures = values["tritonpy_route_failures", "2", "a", "route"]
+    assert failures == values["tritonpy_route_requests", "2", "a", "route"] >= 2
+    assert values["tritonpy_route_requests", "1", "a", "route"] + failures == 12
+    assert values["tritonpy_route_canary_rollbacks", "route"] == 1
+    assert values["tritonpy_route_canary_step", "route"] == values["tritonpy_route_canary_share", "route"] == 0
+    assert sum(value for key, value in values.items() if key[0] == "tritonpy_route_shadow_copies") == 12
     (latency,) = [
         metric.histogram
         for metric in families["tritonpy_route_latency_seconds"].metrics
@@ -83,16 +83,16 @@ def test_metrics_tell_each_route_target_and_copy(engine: Scripted) -> None:
     assert latency.count == 12 - failures
 
 
-def test_operations_tell_what_they_did(engine: Scripted) -> None:
+def test_operations_return_their_results(engine: ScriptedRouter) -> None:
     router = router_of(engine)
-    operations = {operation.name: answer for operation, answer in router.offered().items()}
+    operations = {operation.name: response for operation, response in router.router_operations().items()}
     spec = {**A, "canary": {"model": "a", "version": 2}}
     made = operations["put_route"](OperationCall({"route": "one"}, spec, 0))
     assert (made["name"], made["warnings"], made["canary"]["state"]) == ("one", [], "running")
     again = operations["put_route"](OperationCall({"route": "one"}, made["route"], made["revision"]))
     assert again["route"] == made["route"]
     rolled = operations["roll_back_canary"](OperationCall({"route": "one"}))
-    assert (rolled["canary"]["state"], rolled["canary"]["reason"]) == ("rolled back", "asked for")
+    assert (rolled["canary"]["state"], rolled["canary"]["reason"]) == ("rolled back", "requested")
     operations["put_route"](OperationCall({"route": "one"}, spec))
     promoted = operations["promote_canary"](OperationCall({"route": "one"}))
     assert promoted["route"]["targets"] == [{"model": "a", "version": 2, "weight": 1.0}]

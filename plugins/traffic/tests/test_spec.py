@@ -18,27 +18,27 @@ A, B = {"model": "a"}, {"model": "b", "version": 3}
         ({"targets": [A, {"model": "a", "version": 1}]}, []),
         ({"targets": [B, B]}, ["targets: 'b:3' is named twice"]),
         ({"targets": [{**A, "weight": 0}]}, ["targets: the weights are all 0"]),
-        ({"targets": [A], "sticky": {}}, ["sticky: name a header or a parameter, one of them"]),
+        ({"targets": [A], "sticky": {}}, ["sticky: set either a header or a parameter"]),
         (
             {"targets": [A], "sticky": {"header": "h", "parameter": "p"}},
-            ["sticky: name a header or a parameter, one of them"],
+            ["sticky: set either a header or a parameter"],
         ),
         ({"targets": [A], "canary": A}, ["canary: 'a' is a target already"]),
         ({"targets": [A], "canary": B}, []),
         (
             {"targets": [A], "canary": {**B, "steps": [{"share": 0.5}, {"share": 0.5, "seconds": 1}]}},
             [
-                "canary.steps[0]: it needs seconds or requests, or it is over at once",
+                "canary.steps[0]: set seconds or requests, otherwise the step ends immediately",
                 "canary.steps[1].share: 0.5 does not rise from 0.5",
             ],
         ),
     ],
 )
-def test_what_no_single_field_shows_is_told_all_at_once(raw: dict[str, Any], problems: list[str]) -> None:
+def test_problems_of_several_fields_are_reported_together(raw: dict[str, Any], problems: list[str]) -> None:
     assert list(decode_options(RouteSpec, raw, "").problems()) == problems
 
 
-def test_server_yaml_is_refused_with_everything_that_is_wrong_in_its_routes() -> None:
+def test_all_problems_of_configured_routes_are_reported() -> None:
     raw = {"routes": {"one": {"targets": [B, B], "sticky": {}}, "two": {"targets": [{**A, "weight": 0}]}}}
     with pytest.raises(InvalidServerConfig) as caught:
         decode_options(TrafficOptions, raw, "routers.traffic")
@@ -47,11 +47,11 @@ def test_server_yaml_is_refused_with_everything_that_is_wrong_in_its_routes() ->
 
 
 @pytest.mark.parametrize("name", ["", "a/b"])
-def test_a_name_that_no_path_could_have_is_refused(name: str) -> None:
+def test_a_name_that_does_not_fit_in_a_path_is_rejected(name: str) -> None:
     with pytest.raises(InvalidServerConfig):
         decode_options(TrafficOptions, {"routes": {name: {"targets": [A]}}}, "")
 
 
-def test_headers_of_routes_and_those_that_are_named_are_kept() -> None:
+def test_headers_are_those_of_routes_and_sticky_headers() -> None:
     raw = {"routes": {"r": {"targets": [A], "sticky": {"header": "X-User"}}}, "sticky_headers": ["Cookie"]}
     assert decode_options(TrafficOptions, raw, "").headers == {"x-user", "cookie"}

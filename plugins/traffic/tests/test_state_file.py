@@ -9,7 +9,7 @@ import pytest
 from tritonpy import Internal, StartupError
 from tritonpy_traffic.canary import CanaryState
 from tritonpy_traffic.spec import Canary, RouteSpec, Shadow, Sticky, Tolerance, WeightedTarget
-from tritonpy_traffic.state_file import Kept, KeptCanary, KeptRoute, StateFile
+from tritonpy_traffic.state_file import SavedCanary, SavedRoute, SavedState, StateFile
 
 SPEC = RouteSpec(
     [WeightedTarget("a", 1, 0.5)],
@@ -17,22 +17,26 @@ SPEC = RouteSpec(
     Canary("b", 2),
     Shadow("c", tolerances={"OUT": Tolerance(1, 2)}),
 )
-KEPT = Kept(
-    7, {"one": KeptRoute(SPEC, None, KeptCanary(CanaryState.ROLLED_BACK, 2, "too slow")), "gone": KeptRoute(None, SPEC)}
+SAVED = SavedState(
+    7,
+    {
+        "one": SavedRoute(SPEC, None, SavedCanary(CanaryState.ROLLED_BACK, 2, "too slow")),
+        "gone": SavedRoute(None, SPEC),
+    },
 )
 
 
-def test_what_was_kept_comes_back(tmp_path: Path) -> None:
+def test_saved_routes_are_loaded(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "routes.json")
-    assert file.load() == Kept()
-    file.save(KEPT)
-    assert file.load() == KEPT
+    assert file.load() == SavedState()
+    file.save(SAVED)
+    assert file.load() == SAVED
     assert [path.name for path in tmp_path.iterdir()] == ["routes.json"]
 
 
-def test_without_a_path_nothing_is_kept() -> None:
-    StateFile(None).save(KEPT)
-    assert StateFile(None).load() == Kept()
+def test_without_a_path_nothing_is_saved() -> None:
+    StateFile(None).save(SAVED)
+    assert StateFile(None).load() == SavedState()
 
 
 @pytest.mark.parametrize(
@@ -47,38 +51,38 @@ def test_without_a_path_nothing_is_kept() -> None:
         b'{"routes": {"a": {"spec": {"targets": [{"model": "b", "weight": 0}]}}}}',
     ],
 )
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "routes.json"
     path.write_bytes(content)
-    with pytest.raises(StartupError, match=r"routes\.json cannot be read: .* Repair the file, or remove it"):
+    with pytest.raises(StartupError, match=r"cannot read routes of .*routes\.json: .* Repair the file, or remove it"):
         StateFile(path).load()
 
 
-def test_a_folder_that_is_not_there_is_told_at_the_start(tmp_path: Path) -> None:
-    with pytest.raises(StartupError, match=r"there is no folder .*nowhere"):
+def test_a_missing_folder_fails_the_start(tmp_path: Path) -> None:
+    with pytest.raises(StartupError, match=r"missing folder .*nowhere"):
         StateFile(tmp_path / "nowhere" / "routes.json").load()
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_and_leaves_no_partial_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     file = StateFile(tmp_path / "routes.json")
-    file.save(KEPT)
+    file.save(SAVED)
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Internal, match=r"the routes are changed, but they cannot be kept in .* No space left"):
-        file.save(Kept(8))
+    with pytest.raises(Internal, match=r"the routes are changed, but cannot be saved in .* No space left"):
+        file.save(SavedState(8))
     assert [path.name for path in tmp_path.iterdir()] == ["routes.json"]
-    assert file.load() == KEPT
+    assert file.load() == SAVED
 
 
-def test_a_file_that_cannot_be_written_is_told_and_the_old_one_stays(tmp_path: Path) -> None:
+def test_a_failed_write_is_reported_and_the_old_file_stays(tmp_path: Path) -> None:
     file = StateFile(tmp_path / "folder" / "routes.json")
-    with pytest.raises(Internal, match="cannot be kept"):
-        file.save(KEPT)
+    with pytest.raises(Internal, match="cannot be saved"):
+        file.save(SAVED)
     (tmp_path / "folder").mkdir()
-    file.save(KEPT)
+    file.save(SAVED)
     (tmp_path / "folder" / f"routes.json.{os.getpid()}.part").mkdir()
     with pytest.raises(Internal):
-        file.save(Kept(8))
-    assert file.load() == KEPT
+        file.save(SavedState(8))
+    assert file.load() == SAVED

@@ -1,4 +1,4 @@
-"""Traffic policy for tritonpy: routes with weights, sticky clients, canaries that roll back, shadow copies."""
+"""Traffic policy: routes with weights, sticky clients, automatic canaries and shadow copies."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from tritonpy import hookimpl
 
 @hookimpl
 def tritonpy_routers() -> Mapping[str, str]:
-    """Routes the requests of clients where server.yaml says `routers: {traffic: …}`."""
+    """Register the router that `routers: {traffic: …}` in server.yaml enables."""
     return {"traffic": "tritonpy_traffic.router:TrafficRouter"}

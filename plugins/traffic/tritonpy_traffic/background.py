@@ -1,4 +1,4 @@
-"""A thread for what no client waits for."""
+"""A background thread for tasks that no client waits for."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from collections.abc import Callable
 
 log = logging.getLogger("tritonpy.traffic")
 
-PAUSE_S = 0.002
-"""Least pause between two rounds: what came meanwhile is done together, so that the thread does not wake once per request."""
-REST = 19
-"""A round is followed by a pause of so many times its CPU time: the interpreter is for the requests of clients, the thread gets a twentieth of it."""
+MIN_PAUSE_S = 0.002
+"""Minimum pause between two rounds.
+
+It batches tasks, so the thread does not wake up per request.
+"""
+PAUSE_FACTOR = 19
+"""Pause after a round, as a multiple of its CPU time.
+
+It leaves the interpreter to client requests: the thread uses at most a twentieth of a core.
+"""
 
 
 class BackgroundThread:
-    """Does tasks in their order, soon, in a thread that starts with the first. They may block."""
+    """Runs tasks in order in a thread that starts with the first task. Tasks may block."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -29,7 +35,7 @@ class BackgroundThread:
         self._thread: threading.Thread | None = None
 
     def add(self, task: Callable[[], None]) -> None:
-        """Let `task` be done; costs little, and a wake-up only where the thread sleeps."""
+        """Queue `task`. Cheap: it wakes the thread up only if that sleeps."""
         self._tasks.append(task)
         if self._asleep:
             self._wake.set()
@@ -46,26 +52,26 @@ class BackgroundThread:
         while True:
             began = time.thread_time()
             for _ in range(len(self._tasks)):
-                self._do(self._tasks.popleft())
+                self._run_task(self._tasks.popleft())
             worked = time.thread_time() - began
             self._wake.clear()
             self._asleep = True
-            if not self._tasks:  # who adds from here on sees that it sleeps
+            if not self._tasks:  # tasks added from here on set the event
                 if self._closed.is_set():
                     return
                 self._wake.wait()
             self._asleep = False
-            self._closed.wait(max(PAUSE_S, REST * worked))
+            self._closed.wait(max(MIN_PAUSE_S, PAUSE_FACTOR * worked))
 
     @staticmethod
-    def _do(task: Callable[[], None]) -> None:
+    def _run_task(task: Callable[[], None]) -> None:
         try:
             task()
         except Exception:
-            log.exception("a task in the background failed")
+            log.exception("a background task failed")
 
     def close(self) -> None:
-        """Do what there is to do, then end the thread."""
+        """Run the queued tasks, then end the thread."""
         with self._lock:
             self._closed.set()
         self._wake.set()

@@ -1,106 +1,114 @@
-"""A canary on its way: its steps, what it may cost, and when it is over. No clock, no threads: times are given."""
+"""State machine of one canary: steps, failure budget and outcome. Callers provide the time."""
 
 from __future__ import annotations
 
 import enum
 
-from tritonpy_traffic.judgement import Sample, judge
-from tritonpy_traffic.spec import Canary, Step
+from tritonpy_traffic.canary_limits import ResponseStats, find_violation
+from tritonpy_traffic.spec import Canary, CanaryStep
 
-LOOK_EVERY_NS = 50_000_000
+EVALUATION_INTERVAL_NS = 50_000_000
 
 
 class CanaryState(enum.Enum):
-    """How far it has come."""
+    """State of a canary."""
 
     RUNNING = "running"
-    WAITING = "waiting"  # behind its last step, for somebody to promote it
+    WAITING = "waiting"  # after the last step, until an operator promotes it
     ROLLED_BACK = "rolled back"
     PROMOTED = "promoted"
 
 
-class Ledger:
-    """What one step cost: the route's answers, the canary's failures among them, and its requests that are open.
+class FailureBudget:
+    """Failure budget of one step: route responses, canary failures and canary requests in flight.
 
-    Invariant: `failures + open <= max_share * answers`, so that the failures never are more than that share of the answers, whatever becomes
-    of what is open. Requests of sequences, which cannot go elsewhere, are let in without being asked; they are booked all the same.
+    Invariant: `failures + open <= max_share * responses`. So the failures never exceed that share of
+    the responses, whatever the result of requests in flight. Requests of sequences, which cannot
+    change targets, are counted without a check.
     """
 
-    __slots__ = ("answers", "failures", "max_share", "open")
+    __slots__ = ("failures", "max_share", "open", "responses")
 
     def __init__(self, max_share: float) -> None:
         self.max_share = max_share
-        self.answers = self.failures = self.open = 0
+        self.responses = self.failures = self.open = 0
 
-    def has_room(self) -> bool:
-        """Say whether one more may fail."""
-        return self.failures + self.open + 1 <= self.max_share * self.answers
+    def can_reserve(self) -> bool:
+        """Return whether one more request may fail."""
+        return self.failures + self.open + 1 <= self.max_share * self.responses
 
-    def enter(self) -> None:
-        """Book a request of the canary."""
+    def begin_request(self) -> None:
+        """Count a request to the canary."""
         self.open += 1
 
-    def leave(self, *, answered: bool, failed: bool) -> None:
-        """Book its end; one that the client cancelled, or that another target answered, is no answer."""
+    def end_request(self, *, counted: bool, failed: bool) -> None:
+        """Count the end of a request.
+
+        A request that the client cancelled, or that another target served, counts as no response.
+        """
         self.open -= 1
-        self.answers += answered
+        self.responses += counted
         self.failures += failed
 
 
 class CanaryRun:
-    """One canary of one route. The caller holds the route's lock.
+    """The run of one canary of a route. The caller holds the route's lock.
 
-    It is judged by the answers of its step, in which it may have become worse, and by those of its whole life, which are more.
+    It is judged by the responses of its current step, because it may have become worse. It is also
+    judged by all its responses, because these are more.
     """
 
     def __init__(self, spec: Canary, now_ns: int, state: CanaryState = CanaryState.RUNNING, step: int = 0) -> None:
         self.spec = spec
         self.state = state
         self.reason = ""
-        self._doubt = (1 - spec.limits.confidence) / 2
-        self._canary_ever, self._primary_ever = Sample(), Sample()
+        self._alpha = (1 - spec.limits.confidence) / 2
+        self._canary_total, self._primary_total = ResponseStats(), ResponseStats()
         self._begin(min(step, len(spec.steps) - 1), now_ns)
 
     def _begin(self, step: int, now_ns: int) -> None:
         self.step = step
         self.since_ns = now_ns
-        self.look_ns = now_ns + LOOK_EVERY_NS
-        self.canary, self.primary = Sample(), Sample()
-        self.ledger = Ledger(self.spec.max_failed_share)
+        self.next_evaluation_ns = now_ns + EVALUATION_INTERVAL_NS
+        self.canary, self.primary = ResponseStats(), ResponseStats()
+        self.failure_budget = FailureBudget(self.spec.max_failed_share)
 
-    def answered(self, ns: int, *, failed: bool) -> None:
-        """Take note of an answer of the canary."""
+    def record_response(self, ns: int, *, failed: bool) -> None:
+        """Record a response of the canary."""
         self.canary.add(ns, failed)
-        self._canary_ever.add(ns, failed)
+        self._canary_total.add(ns, failed)
 
-    def primary_answered(self, ns: int, *, failed: bool) -> None:
-        """Take note of an answer of the primary."""
+    def record_primary_response(self, ns: int, *, failed: bool) -> None:
+        """Record a response of the primary."""
         self.primary.add(ns, failed)
-        self._primary_ever.add(ns, failed)
+        self._primary_total.add(ns, failed)
 
     @property
-    def current(self) -> Step:
-        """The step that it is in."""
+    def current(self) -> CanaryStep:
+        """The current step."""
         return self.spec.steps[self.step]
 
     @property
-    def live(self) -> bool:
-        """Whether it gets requests."""
+    def is_live(self) -> bool:
+        """Whether the canary receives requests."""
         return self.state in {CanaryState.RUNNING, CanaryState.WAITING}
 
     @property
     def share(self) -> float:
-        """The share of the requests that it gets, as far as it may fail."""
-        return self.current.share if self.live else 0.0
+        """The share of the requests that the canary receives, as far as its failure budget allows."""
+        return self.current.share if self.is_live else 0.0
 
-    def look(self, now_ns: int) -> bool:
-        """Judge it and go on where it is time to; returns whether it is in another state or step now."""
-        if not self.live:
+    def evaluate(self, now_ns: int) -> bool:
+        """Judge the canary and advance it if its step is complete.
+
+        Returns whether the state or the step changed.
+        """
+        if not self.is_live:
             return False
-        self.look_ns = now_ns + LOOK_EVERY_NS
-        limits, per_step = self.spec.limits, self._doubt / len(self.spec.steps)
-        reason = judge(limits, self.canary, self.primary, per_step) or judge(
-            limits, self._canary_ever, self._primary_ever, self._doubt
+        self.next_evaluation_ns = now_ns + EVALUATION_INTERVAL_NS
+        limits, per_step = self.spec.limits, self._alpha / len(self.spec.steps)
+        reason = find_violation(limits, self.canary, self.primary, per_step) or find_violation(
+            limits, self._canary_total, self._primary_total, self._alpha
         )
         if reason:
             self.roll_back(reason)
@@ -115,8 +123,8 @@ class CanaryRun:
 
     def _step_is_over(self, now_ns: int) -> bool:
         step = self.current
-        return self.canary.answers >= step.requests and now_ns - self.since_ns >= step.seconds * 1e9
+        return self.canary.responses >= step.requests and now_ns - self.since_ns >= step.seconds * 1e9
 
     def roll_back(self, reason: str) -> None:
-        """Give it no further requests."""
+        """Stop sending requests to the canary."""
         self.state, self.reason = CanaryState.ROLLED_BACK, reason

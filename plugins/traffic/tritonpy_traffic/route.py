@@ -1,4 +1,4 @@
-"""One route at work: where its requests go, and what became of them."""
+"""A live route: request routing, canary control and counters."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from tritonpy import (
     now_ns,
 )
 from tritonpy_traffic.background import BackgroundThread
-from tritonpy_traffic.balance import Balance
 from tritonpy_traffic.canary import CanaryRun, CanaryState
+from tritonpy_traffic.counters import RouteCounters, TargetCounters
 from tritonpy_traffic.routed_sink import RoutedSink
-from tritonpy_traffic.sequences import Sequences
-from tritonpy_traffic.shadowing import Copy, Shadowing
+from tritonpy_traffic.sequence_affinity import SequenceAffinity
+from tritonpy_traffic.shadow_traffic import ShadowCopy, ShadowTraffic
 from tritonpy_traffic.spec import RouteSpec, Target, WeightedTarget
-from tritonpy_traffic.tally import Tallies, Tally
+from tritonpy_traffic.target_selector import TargetSelector
 
 log = logging.getLogger("tritonpy.traffic")
 
@@ -35,7 +35,10 @@ _UNKNOWN = "Request for unknown model"
 
 
 class Route:
-    """A route. `changed` is called, under its lock, where it changed by itself: it must not block."""
+    """A route.
+
+    `changed` is called under its lock when the route changes by itself. It must not block.
+    """
 
     def __init__(
         self,
@@ -49,104 +52,114 @@ class Route:
         self.revision = 0
         self.spec: RouteSpec
         self.run: CanaryRun | None = None
-        self.shadowing: Shadowing | None = None
-        self.tallies = Tallies()
+        self.shadow_traffic: ShadowTraffic | None = None
+        self.counters = RouteCounters()
         self.lock = threading.Lock()
         self._engine = engine
-        self._copies = copies
+        self._shadow_thread = copies
         self._changed = changed
-        self._sequences = Sequences(sequence_idle_ns)
-        self._balance: Balance
+        self._sequences = SequenceAffinity(sequence_idle_ns)
+        self._selector: TargetSelector
 
     def configure(self, spec: RouteSpec, revision: int, run: CanaryRun | None = None) -> None:
-        """Follow `spec` from the next request on. A canary that runs goes on where it is the same; `run` is one that is taken up again."""
+        """Apply `spec` from the next request on.
+
+        An unchanged live canary continues. `run` is a restored canary.
+        """
         with self.lock:
             before = None if self.revision == 0 else self.spec
             if run is None and spec.canary is not None:
                 same = before is not None and before.canary == spec.canary and before.targets[0] == spec.targets[0]
-                run = self.run if same and self.run is not None and self.run.live else CanaryRun(spec.canary, now_ns())
+                run = (
+                    self.run if same and self.run is not None and self.run.is_live else CanaryRun(spec.canary, now_ns())
+                )
             if spec.shadow is None:
-                self.shadowing = None
+                self.shadow_traffic = None
             elif before is None or before.shadow != spec.shadow:
-                self.shadowing = Shadowing(self.name, spec.shadow, self._engine, self._copies)
+                self.shadow_traffic = ShadowTraffic(self.name, spec.shadow, self._engine, self._shadow_thread)
             self.run = run
-            self._follow(spec, revision)
+            self._apply(spec, revision)
 
-    def _follow(self, spec: RouteSpec, revision: int) -> None:
+    def _apply(self, spec: RouteSpec, revision: int) -> None:
         self.spec, self.revision = spec, revision
-        self._balance = Balance(self.name, spec)
+        self._selector = TargetSelector(self.name, spec)
 
-    def take(self, request: InferRequest) -> None:
-        """Hand `request` to the first of its targets that takes it. Raises what it is refused with; then the request is as it was."""
+    def infer(self, request: InferRequest) -> None:
+        """Send `request` to the first of its targets that accepts it.
+
+        Raises the error of the last target. Then the request is unchanged.
+        """
         now = now_ns()
-        copy = None if self.shadowing is None else self.shadowing.copy(request)
+        copy = None if self.shadow_traffic is None else self.shadow_traffic.copy(request)
         try:
-            self._hand_over(request, copy, now)
+            self._infer(request, copy, now)
         except BaseException:
             if copy is not None:
-                copy.forget()
+                copy.discard()
             raise
 
-    def _hand_over(self, request: InferRequest, copy: Copy | None, now: int) -> None:
-        refused: RoutedSink | None = None  # of a canary
+    def _infer(self, request: InferRequest, copy: ShadowCopy | None, now: int) -> None:
+        refused: RoutedSink | None = None  # sink of a canary that rejected the request
         refusal: TritonError = NotFound("")
         for target in self._targets(request, now):
-            routed = self._booked(target, request.sink, copy, now)
+            routed = self._make_sink(target, request.sink, copy, now)
             request.sink = routed
             request.model_name, request.model_version = target.model, target.number
             try:
                 self._engine.infer(request)
             except BaseException as error:
-                self._take_back(request, routed)
-                if not isinstance(error, TritonError) or not self._goes_on(error, routed):
+                self._restore_request(request, routed)
+                if not isinstance(error, TritonError) or not self._should_try_next(error, routed):
                     raise
                 refusal, refused = error, refused if routed.run is None else routed
             else:
-                self._taken(request, target, routed, refused)
+                self._record_accepted(request, target, routed, refused)
                 return
         if isinstance(refusal, (NotFound, InvalidArgument)):
             refusal = type(refusal)(f"Request for unknown model: '{self.name}' is not found")
-        elif refusal.message.startswith(_UNKNOWN):  # which target it was, clients need not know
+        elif refusal.message.startswith(_UNKNOWN):  # hide the target's name from clients
             refusal = Unavailable(f"{_UNKNOWN}: '{self.name}' is not at ready state")
         raise refusal
 
     def _targets(self, request: InferRequest, now: int) -> list[Target]:
         with self.lock:
-            place = None if request.sequence is None else self._sequences.find(request.sequence, now)
-            if place is not None:
-                return [place]
-            key = self._balance.key(request)
-            targets, run = self._balance.targets(key), self.run
-            if run is None or not run.live:
+            pinned = None if request.sequence is None else self._sequences.find(request.sequence, now)
+            if pinned is not None:
+                return [pinned]
+            key = self._selector.key(request)
+            targets, run = self._selector.targets(key), self.run
+            if run is None or not run.is_live:
                 return targets
-            if not self._balance.wants_canary(key, run.share) or not run.ledger.has_room():
+            if not self._selector.is_canary_request(key, run.share) or not run.failure_budget.can_reserve():
                 return targets
             return [run.spec.target, *targets]
 
-    def _booked(self, target: Target, sink: Sink, copy: Copy | None, now: int) -> RoutedSink:
+    def _make_sink(self, target: Target, sink: Sink, copy: ShadowCopy | None, now: int) -> RoutedSink:
         with self.lock:
-            routed = RoutedSink(self, sink, self.tallies.of(target), now, copy)
+            routed = RoutedSink(self, sink, self.counters.of(target), now, copy)
             run = self.run
-            if run is not None and run.live and target.label == run.spec.label:
-                routed.run, routed.ledger = run, run.ledger
-                run.ledger.enter()
+            if run is not None and run.is_live and target.label == run.spec.label:
+                routed.run, routed.failure_budget = run, run.failure_budget
+                run.failure_budget.begin_request()
         return routed
 
-    def _take_back(self, request: InferRequest, routed: RoutedSink) -> None:
+    def _restore_request(self, request: InferRequest, routed: RoutedSink) -> None:
         request.sink, request.model_name, request.model_version = routed.sink, self.name, -1
-        if routed.ledger is not None:
+        if routed.failure_budget is not None:
             with self.lock:
-                routed.ledger.leave(answered=False, failed=False)
+                routed.failure_budget.end_request(counted=False, failed=False)
 
-    def _goes_on(self, error: TritonError, routed: RoutedSink) -> bool:
-        """Say whether another target is asked: where this one is not there, and where it is only being tried."""
-        if isinstance(error, (NotFound, Unavailable, InvalidArgument)) and not self._serves(routed.tally.target):
-            self._skipped(routed.tally, error)
-            routed.run = None  # what is not there is not worse either
+    def _should_try_next(self, error: TritonError, routed: RoutedSink) -> bool:
+        """Return whether to try the next target: if this one is not ready, or if it is a canary."""
+        if isinstance(error, (NotFound, Unavailable, InvalidArgument)) and not self._serves(
+            routed.target_counters.target
+        ):
+            self._record_skip(routed.target_counters, error)
+            routed.run = None  # a missing canary does not count as a failure
             return True
         if routed.run is not None and isinstance(error, Unavailable) and error.retry_after_s is not None:
-            self._skipped(routed.tally, error)
-            routed.run = None  # it is being loaded: the primary answers until it is there
+            self._record_skip(routed.target_counters, error)
+            routed.run = None  # it is loading: the primary serves until it is ready
             return True
         return routed.run is not None and not isinstance(error, (Cancelled, ResourceExhausted))
 
@@ -157,57 +170,60 @@ class Route:
             return False
         return True
 
-    def _skipped(self, tally: Tally, error: TritonError) -> None:
+    def _record_skip(self, target_counters: TargetCounters, error: TritonError) -> None:
         with self.lock:
-            tally.skipped += 1
-            first, tally.missing = not tally.missing, True
+            target_counters.skipped += 1
+            first, target_counters.missing = not target_counters.missing, True
         if first:
-            log.warning("route %s: target %s is skipped: %s", self.name, tally.target.label, error.message)
+            log.warning("route %s: skipping target %s: %s", self.name, target_counters.target.label, error.message)
 
-    def _taken(self, request: InferRequest, target: Target, routed: RoutedSink, refused: RoutedSink | None) -> None:
-        if request.sequence is None and refused is None and not routed.tally.missing:
+    def _record_accepted(
+        self, request: InferRequest, target: Target, routed: RoutedSink, refused: RoutedSink | None
+    ) -> None:
+        if request.sequence is None and refused is None and not routed.target_counters.missing:
             return
         with self.lock:
             if request.sequence is not None:
-                self._sequences.note(request.sequence, target, routed.began_ns)
-            if routed.tally.missing:
-                routed.tally.missing = False
+                self._sequences.record(request.sequence, target, routed.began_ns)
+            if routed.target_counters.missing:
+                routed.target_counters.missing = False
                 log.info("route %s: target %s serves again", self.name, target.label)
-            if refused is not None and refused.run is not None:  # the primary takes what the canary did not
-                refused.tally.add(0, failed=True)
-                refused.run.answered(0, failed=True)
-                self._look(refused.run, now_ns())
+            # The primary serves what the canary rejected.
+            if refused is not None and refused.run is not None:
+                refused.target_counters.add(0, failed=True)
+                refused.run.record_response(0, failed=True)
+                self._evaluate(refused.run, now_ns())
 
-    def ended(self, routed: RoutedSink) -> None:
-        """Take note of the end of a request that a target took."""
+    def finished(self, routed: RoutedSink) -> None:
+        """Record the end of an accepted request."""
         now = now_ns()
         elapsed, failed, cancelled = now - routed.began_ns, routed.failed, routed.cancelled_by_client
         with self.lock:
             if not cancelled:
-                routed.tally.add(elapsed, failed)
-            if routed.ledger is not None:
-                routed.ledger.leave(answered=not cancelled, failed=failed and not cancelled)
+                routed.target_counters.add(elapsed, failed)
+            if routed.failure_budget is not None:
+                routed.failure_budget.end_request(counted=not cancelled, failed=failed and not cancelled)
             run = self.run
-            if run is None or not run.live or cancelled:
+            if run is None or not run.is_live or cancelled:
                 return
             if routed.run is run:
-                run.answered(elapsed, failed=failed)
+                run.record_response(elapsed, failed=failed)
             else:
-                run.ledger.answers += 1
-                if routed.tally.target.label == self.spec.targets[0].label:
-                    run.primary_answered(elapsed, failed=failed)
-            if now >= run.look_ns or (failed and routed.run is run):
-                self._look(run, now)
+                run.failure_budget.responses += 1
+                if routed.target_counters.target.label == self.spec.targets[0].label:
+                    run.record_primary_response(elapsed, failed=failed)
+            if now >= run.next_evaluation_ns or (failed and routed.run is run):
+                self._evaluate(run, now)
 
-    def _look(self, run: CanaryRun, now: int) -> None:
-        if run is not self.run or not run.look(now):
+    def _evaluate(self, run: CanaryRun, now: int) -> None:
+        if run is not self.run or not run.evaluate(now):
             return
         if run.state is CanaryState.ROLLED_BACK:
             self._rolled_back(run)
         elif run.state is CanaryState.PROMOTED:
             self._promoted(run)
         elif run.state is CanaryState.WAITING:
-            log.info("route %s: canary %s is through and waits to be promoted", self.name, run.spec.label)
+            log.info("route %s: canary %s has completed its steps and waits for promotion", self.name, run.spec.label)
         else:
             log.info(
                 "route %s: canary %s at step %d of %d, share %g",
@@ -216,21 +232,21 @@ class Route:
         self._changed(self)
 
     def _rolled_back(self, run: CanaryRun) -> None:
-        self.tallies.rollbacks += 1
-        log.warning("route %s: canary %s is rolled back: %s", self.name, run.spec.label, run.reason)
+        self.counters.rollbacks += 1
+        log.warning("route %s: canary %s was rolled back: %s", self.name, run.spec.label, run.reason)
 
     def _promoted(self, run: CanaryRun) -> None:
         primary, *others = self.spec.targets
         promoted = WeightedTarget(run.spec.model, run.spec.version, primary.weight)
-        self.tallies.promotions += 1
-        self._follow(msgspec.structs.replace(self.spec, targets=[promoted, *others], canary=None), self.revision)
-        log.info("route %s: canary %s is promoted, %s goes", self.name, run.spec.label, primary.label)
+        self.counters.promotions += 1
+        self._apply(msgspec.structs.replace(self.spec, targets=[promoted, *others], canary=None), self.revision)
+        log.info("route %s: canary %s was promoted, replacing %s", self.name, run.spec.label, primary.label)
 
     def promote(self) -> bool:
-        """Put the canary in the place of the primary; returns whether there was one on its way."""
+        """Replace the primary with the canary. Return whether there was a live canary."""
         with self.lock:
             run = self.run
-            if run is None or not run.live:
+            if run is None or not run.is_live:
                 return False
             run.state = CanaryState.PROMOTED
             self._promoted(run)
@@ -238,18 +254,18 @@ class Route:
         return True
 
     def roll_back(self) -> bool:
-        """Give the canary no further requests; returns whether there was one on its way."""
+        """Stop sending requests to the canary. Return whether there was a live canary."""
         with self.lock:
             run = self.run
-            if run is None or not run.live:
+            if run is None or not run.is_live:
                 return False
-            run.roll_back("asked for")
+            run.roll_back("requested")
             self._rolled_back(run)
             self._changed(self)
         return True
 
-    def look(self) -> None:
-        """Judge the canary now: nobody may have asked for a while."""
+    def evaluate(self) -> None:
+        """Judge the canary now. Without requests nothing else does."""
         with self.lock:
             if self.run is not None:
-                self._look(self.run, now_ns())
+                self._evaluate(self.run, now_ns())

@@ -1,4 +1,4 @@
-"""The sink of a request that a route sent somewhere: tells the route how it ended."""
+"""The sink of a routed request, which reports its end to the route."""
 
 from __future__ import annotations
 
@@ -8,50 +8,63 @@ from typing import TYPE_CHECKING
 from tritonpy import Cancelled, InferRequest, InferResponse, Sink
 
 if TYPE_CHECKING:
-    from tritonpy_traffic.canary import CanaryRun, Ledger
+    from tritonpy_traffic.canary import CanaryRun, FailureBudget
+    from tritonpy_traffic.counters import TargetCounters
     from tritonpy_traffic.route import Route
-    from tritonpy_traffic.shadowing import Copy
-    from tritonpy_traffic.tally import Tally
+    from tritonpy_traffic.shadow_traffic import ShadowCopy
 
 
 class RoutedSink(Sink):
-    """Passes everything on to the sink of the caller; answers carry the name that the caller asked for.
+    """Forwards everything to the caller's sink. Responses carry the route's name.
 
-    `run` and `ledger` are those of the canary that the request tries, `copy` is the request's shadow copy.
+    `run` and `failure_budget` belong to the canary that the request tries. `copy` is the shadow
+    copy.
     """
 
-    __slots__ = ("began_ns", "cancelled_by_client", "copy", "failed", "ledger", "route", "run", "sink", "tally")
+    __slots__ = (
+        "began_ns",
+        "cancelled_by_client",
+        "copy",
+        "failed",
+        "failure_budget",
+        "route",
+        "run",
+        "sink",
+        "target_counters",
+    )
 
-    def __init__(self, route: Route, sink: Sink, tally: Tally, began_ns: int, copy: Copy | None) -> None:
+    def __init__(
+        self, route: Route, sink: Sink, target_counters: TargetCounters, began_ns: int, copy: ShadowCopy | None
+    ) -> None:
         self.route = route
         self.sink = sink
-        self.tally = tally
+        self.target_counters = target_counters
         self.began_ns = began_ns
         self.copy = copy
         self.run: CanaryRun | None = None
-        self.ledger: Ledger | None = None
+        self.failure_budget: FailureBudget | None = None
         self.failed = self.cancelled_by_client = False
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
-        """Take an answer."""
+        """Forward a response and record it."""
         response.model_name = self.route.name
         if response.error is not None:
             self.failed = True
             self.cancelled_by_client = isinstance(response.error, Cancelled)
         if response.final:
-            self.route.ended(self)
+            self.route.finished(self)
         self.sink.put(request, response)
         if self.copy is not None:
-            self.copy.keep(response)
+            self.copy.record(response)
 
     def ready(self, request: InferRequest) -> bool:
-        """Say what the caller's sink says."""
+        """Return the state of the caller's sink."""
         return self.sink.ready(request)
 
     def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
-        """Ask the caller's sink."""
+        """Forward to the caller's sink."""
         self.sink.when_ready(request, callback)
 
     def cancelled(self, request: InferRequest) -> None:
-        """Tell the caller's sink."""
+        """Forward to the caller's sink."""
         self.sink.cancelled(request)

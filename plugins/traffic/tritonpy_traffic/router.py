@@ -1,4 +1,4 @@
-"""The router: an engine in front of the engine, for which a route is a model."""
+"""The traffic router: an engine wrapper in which a route is a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from tritonpy import (
-    Answerer,
     Engine,
     InferRequest,
     InvalidArgument,
@@ -16,6 +15,7 @@ from tritonpy import (
     ModelStatistics,
     NotFound,
     Operation,
+    OperationHandler,
     Router,
     RouterContext,
     TritonError,
@@ -25,8 +25,8 @@ from tritonpy_traffic.metrics import snapshot
 from tritonpy_traffic.operations import TrafficOperations
 from tritonpy_traffic.options import TrafficOptions
 from tritonpy_traffic.route import Route
+from tritonpy_traffic.route_table import RouteTable
 from tritonpy_traffic.spec import Target
-from tritonpy_traffic.table import RouteTable
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -35,9 +35,10 @@ T = TypeVar("T")
 
 
 class TrafficRouter(Router):
-    """Sends requests that name a route, and no version, where the route says.
+    """Sends requests that name a route, and no version, to the targets of the route.
 
-    Questions about a route are answered as its primary target answers them, or the next one that serves, under the route's name.
+    Metadata calls for a route return the result of its first target that serves, with the route's
+    name.
     """
 
     Options = TrafficOptions
@@ -47,18 +48,18 @@ class TrafficRouter(Router):
         super().__init__(options, engine, context)
         self._routes: Mapping[str, Route] = {}
         self._configs: dict[str, tuple[ModelConfig, ModelConfig]] = {}
-        self._table = RouteTable(options, engine, self._follow)
+        self._table = RouteTable(options, engine, self._set_routes)
         context.metrics.add_source(lambda: snapshot(self._routes))
 
-    def _follow(self, routes: Mapping[str, Route]) -> None:
+    def _set_routes(self, routes: Mapping[str, Route]) -> None:
         self._routes = routes
-        self._configs = {name: kept for name, kept in list(self._configs.items()) if name in routes}
+        self._configs = {name: saved for name, saved in list(self._configs.items()) if name in routes}
 
     def headers(self) -> frozenset[str]:
         return self.options.headers
 
-    def offered(self) -> Mapping[Operation, Answerer]:
-        return TrafficOperations(self._table).offered()
+    def router_operations(self) -> Mapping[Operation, OperationHandler]:
+        return TrafficOperations(self._table).router_operations()
 
     def close(self) -> None:
         self._table.close()
@@ -68,7 +69,7 @@ class TrafficRouter(Router):
         if route is None or request.model_version != -1:
             self.engine.infer(request)
         else:
-            route.take(request)
+            route.infer(request)
 
     def is_model_ready(self, name: str, version: int = -1) -> bool:
         route = self._route(name, version)
@@ -79,51 +80,51 @@ class TrafficRouter(Router):
     def _is_ready(self, target: Target) -> bool:
         try:
             return self.engine.is_model_ready(target.model, target.number)
-        except TritonError:  # no such model yet
+        except TritonError:  # the model does not exist yet
             return False
 
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
         route = self._route(name, version)
         if route is None:
             return self.engine.model_metadata(name, version)
-        return msgspec.structs.replace(self._of_serving(route, self.engine.model_metadata), name=name)
+        return msgspec.structs.replace(self._call_first_serving(route, self.engine.model_metadata), name=name)
 
     def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
         route = self._route(name, version)
         if route is None:
             return self.engine.request_parameters(name, version)
-        return self._of_serving(route, self.engine.request_parameters)
+        return self._call_first_serving(route, self.engine.request_parameters)
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         route = self._route(name, version)
         if route is None:
             return self.engine.model_config(name, version)
-        config = self._of_serving(route, self.engine.model_config)
+        config = self._call_first_serving(route, self.engine.model_config)
         if config.name == name:
             return config
-        kept = self._configs.get(name)
-        if kept is None or kept[0] is not config:
+        saved = self._configs.get(name)
+        if saved is None or saved[0] is not config:
             renamed = type(config)()
             renamed.CopyFrom(config)
             renamed.name = name
-            kept = self._configs[name] = config, renamed
-        return kept[1]
+            saved = self._configs[name] = config, renamed
+        return saved[1]
 
     def statistics(self, name: str = "", version: int = -1) -> Sequence[ModelStatistics]:
         route = self._route(name, version)
         if route is None:
             return self.engine.statistics(name, version)
-        found = self._of_serving(route, self.engine.statistics)
+        found = self._call_first_serving(route, self.engine.statistics)
         return [msgspec.structs.replace(each, name=name) for each in found]
 
     def _route(self, name: str, version: int) -> Route | None:
         return self._routes.get(name) if version == -1 else None
 
     @staticmethod
-    def _of_serving(route: Route, ask: Callable[[str, int], T]) -> T:
+    def _call_first_serving(route: Route, call: Callable[[str, int], T]) -> T:
         for target in route.spec.targets:
             try:
-                return ask(target.model, target.number)
+                return call(target.model, target.number)
             except (NotFound, InvalidArgument):
                 continue
             except Unavailable as error:

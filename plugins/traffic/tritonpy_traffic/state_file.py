@@ -1,4 +1,4 @@
-"""The file in which routes survive a restart."""
+"""The file that keeps routes across restarts."""
 
 from __future__ import annotations
 
@@ -16,81 +16,86 @@ from tritonpy_traffic.spec import RouteSpec
 FORMAT = 1
 
 
-class KeptCanary(msgspec.Struct, frozen=True):
-    """How far a canary had come."""
+class SavedCanary(msgspec.Struct, frozen=True):
+    """Progress of a canary."""
 
     state: CanaryState
     step: Annotated[int, Meta(ge=0)]
     reason: str = ""
 
 
-class KeptRoute(msgspec.Struct, frozen=True):
-    """A route as it was: `configured` is what server.yaml said of it then, `spec` what it became; None is no route."""
+class SavedRoute(msgspec.Struct, frozen=True):
+    """A saved route.
+
+    `configured` is its server.yaml configuration at that time, `spec` its state after run-time
+    changes. None means no route.
+    """
 
     spec: RouteSpec | None
     configured: RouteSpec | None = None
-    canary: KeptCanary | None = None
+    canary: SavedCanary | None = None
 
 
-class Kept(msgspec.Struct, frozen=True):
-    """The content of the file. Revisions go on behind `revision`."""
+class SavedState(msgspec.Struct, frozen=True):
+    """The content of the file. `revision` is the last one used."""
 
     revision: int = 0
-    routes: dict[str, KeptRoute] = {}
+    routes: dict[str, SavedRoute] = {}
     format: int = FORMAT
 
 
 class StateFile:
-    """Written whole or not at all; without a path nothing is kept."""
+    """Saves and loads the routes. Writes are atomic. Without a path nothing is saved."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
 
-    def load(self) -> Kept:
-        """Return what was kept, nothing where there is no file yet. Raises StartupError for one that cannot be read, or has no folder."""
+    def load(self) -> SavedState:
+        """Return the saved state, an empty one if no file exists.
+
+        Raises `StartupError` if the file cannot be read or its folder is missing.
+        """
         if self._path is None:
-            return Kept()
+            return SavedState()
         if not self._path.parent.is_dir():
-            raise StartupError(
-                f"the routes cannot be kept in {self._path}: there is no folder {self._path.parent.absolute()}"
-            )
+            raise StartupError(f"cannot save routes in {self._path}: missing folder {self._path.parent.absolute()}")
         try:
-            kept = msgspec.json.decode(self._path.read_bytes(), type=Kept)
+            saved = msgspec.json.decode(self._path.read_bytes(), type=SavedState)
         except FileNotFoundError:
-            return Kept()
+            return SavedState()
         except (OSError, msgspec.DecodeError) as error:
             raise self._unreadable(str(error)) from error
-        if kept.format != FORMAT:
-            raise self._unreadable(f"it has format {kept.format}, this server reads {FORMAT}")
+        if saved.format != FORMAT:
+            raise self._unreadable(f"it has format {saved.format}, this server reads {FORMAT}")
         problems = [
             f"routes.{name}.{text}"
-            for name, route in kept.routes.items()
+            for name, route in saved.routes.items()
             if route.spec
             for text in route.spec.problems()
         ]
         if problems:
             raise self._unreadable("; ".join(problems))
-        return kept
+        return saved
 
-    def _unreadable(self, why: str) -> StartupError:
+    def _unreadable(self, reason: str) -> StartupError:
         return StartupError(
-            f"the routes of {self._path} cannot be read: {why}. Repair the file, or remove it to begin with those of server.yaml."
+            f"cannot read routes of {self._path}: {reason}. Repair the file, or remove it to start with the routes of server.yaml."
         )
 
-    def save(self, kept: Kept) -> None:
-        """Keep it; on return it is on the disk. Raises Internal."""
+    def save(self, saved: SavedState) -> None:
+        """Write the state to disk. Raises `Internal`."""
         if self._path is None:
             return
-        data: Any = msgspec.json.format(msgspec.json.encode(kept))
+        data: Any = msgspec.json.format(msgspec.json.encode(saved))
         try:
             self._write(data)
         except OSError as error:
             raise Internal(
-                f"the routes are changed, but they cannot be kept in {self._path} for the next start: {error}"
+                f"the routes are changed, but cannot be saved in {self._path} for the next start: {error}"
             ) from error
 
     def _write(self, data: bytes) -> None:
-        assert self._path is not None  # noqa: S101  who calls has seen it
+        assert self._path is not None  # noqa: S101    checked by the caller
         part = self._path.with_name(f"{self._path.name}.{os.getpid()}.part")
         try:
             with part.open("wb") as file:

@@ -1,4 +1,4 @@
-"""Every topic that the two servers are asked about."""
+"""All topics of the comparison."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ from tests.conformance.topics import (
     log_settings,
     metrics,
     metrics_families,
+    model_files,
     namespaces,
     no_latency_counters,
     parameters,
@@ -45,7 +46,6 @@ from tests.conformance.topics import (
     sequences,
     shared_memory,
     statistics_json,
-    surroundings,
     tensor_rules,
     tensors,
     trace_settings,
@@ -87,7 +87,7 @@ TOPICS = tuple(
         metrics_families,
         latency_distributions,
         no_latency_counters,
-        surroundings,
+        model_files,
         control,
         instances,
         rate_limiter,

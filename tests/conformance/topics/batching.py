@@ -1,11 +1,11 @@
-"""Which requests run together, in which order, and which are refused; only where it follows from the order in which they came."""
+"""Batches: composition, order and refusals, as far as the arrival order determines them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.conformance.exchange import Exchange, Stream, get, topic
-from tests.conformance.inferring import Inference, given, streamed
+from tests.conformance.inference import Inference, given, streamed
 
 SECOND_US = 1_000_000
 MODELS = "queue_preferred queue_ordered queue_reject queue_delay queue_override queue_fixed queue_small queue_levels queue_none positions"
@@ -19,7 +19,7 @@ LARGEST = {"queue_preferred": 6, "queue_ordered": 4, "queue_none": 4, "positions
 
 
 def in_order(*inferences: Inference) -> Stream:
-    """Return the stream that brings them in this order; each has its number as id."""
+    """Return the stream that sends inferences in this order; each has its number as id."""
     return streamed(*[one.named(id=str(number)) for number, one in enumerate(inferences)])
 
 

@@ -1,4 +1,4 @@
-"""The binary extension of HTTP: lengths, order, mixtures with JSON, tensors without elements, and raw requests."""
+"""The binary extension of HTTP: lengths, order, mixtures with JSON, empty tensors and raw requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import struct
 from typing import Any
 
 from tests.conformance.exchange import Exchange, Http, topic
-from tests.conformance.inferring import Given, given
+from tests.conformance.inference import Given, given
 
 HEADER = "Inference-Header-Content-Length"
 A = given("INT32", 1, 2, shape=(1, 2))
@@ -24,10 +24,13 @@ def sized(name: str, tensor: Given, size: Any = None) -> dict[str, Any]:
 
 
 def sent(model: str, head: Any, data: bytes = b"", length: Any = None, **headers: str) -> Http:
-    """Return a request with binary data; `length` is what its header says of the JSON, its true length where nothing is told."""
+    """Return a request with binary data.
+
+    `length` is the JSON length in its header, by default the true length.
+    """
     text = head if isinstance(head, bytes) else json.dumps(head).encode()
-    told = str(len(text) if length is None else length)
-    return Http(f"/v2/models/{model}/infer", text + data, "POST", ((HEADER, told), *headers.items()))
+    header_length = str(len(text) if length is None else length)
+    return Http(f"/v2/models/{model}/infer", text + data, "POST", ((HEADER, header_length), *headers.items()))
 
 
 def pair(*inputs: dict[str, Any], data: bytes, **options: Any) -> Http:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.conformance.exchange import Exchange, load, topic, unload
-from tests.conformance.inferring import Inference, both, given, streamed
+from tests.conformance.inference import Inference, both, given, streamed
 
 ADDED = {"INPUT0": ["FP32", [1, 2, 3, 4]], "INPUT1": ["FP32", [10, 20, 30, 40]]}
 START, END = 1, 2
@@ -39,7 +39,7 @@ def adding_up(value: int, **more: Any) -> dict[str, Any]:
 
 
 def sequence(**named: Any) -> list[dict[str, Any]]:
-    """Return the calls of a whole sequence, and of one request after its end."""
+    """Return the calls of a whole sequence, and one request after its end."""
     return [adding_up(value, flags=flags, **named) for value, flags in ((1, START), (2, 0), (3, END), (4, 0))]
 
 
@@ -152,15 +152,15 @@ AT_ONCE: dict[str, list[Any]] = {
 
 
 def planned(model: str, plan: list[Any], **options: Any) -> Inference:
-    return Inference(model, {"PLAN": given("BYTES", json.dumps(plan))}, patience=10, **options)
+    return Inference(model, {"PLAN": given("BYTES", json.dumps(plan))}, timeout_s=10, **options)
 
 
-PASSING = Inference(
-    "bls_passing", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)}, id="passed on"
+FORWARDED = Inference(
+    "bls_forwarding", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)}, id="passed on"
 )
 TOPIC = topic(
     "bls",
-    "add_sub echo_request repeat trouble sending_decoupled bls bls_deeper bls_deepest bls_async bls_threads bls_decoupled bls_passing bls_hanging "
+    "add_sub echo_request repeat trouble sending_decoupled bls bls_deeper bls_deepest bls_async bls_threads bls_decoupled bls_forwarding bls_hanging "
     "sequenced_alone pausing joined_line joined_trouble joined_repeat queue_override",
     [
         *(Exchange(f"calls: {name}", (planned("bls", plan).grpc(),), {"bls": 1}) for name, plan in PLANS.items()),
@@ -181,9 +181,9 @@ TOPIC = topic(
             "decoupled through decoupled",
             (streamed(Inference("bls_decoupled", {"IN": given("INT32", 1, 2, 3)}, id="only")),),
         ),
-        *both("passing on", PASSING),
+        *both("passing on", FORWARDED),
         *(
-            Exchange(f"calls: {name}", (planned("bls_hanging", plan).named(patience=4).grpc(),))
+            Exchange(f"calls: {name}", (planned("bls_hanging", plan).named(timeout_s=4).grpc(),))
             for name, plan in HANGING.items()
         ),
         Exchange("in initialize", (load("bls_at_start"), unload("bls_at_start"))),

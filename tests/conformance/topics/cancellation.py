@@ -1,4 +1,4 @@
-"""Clients that give up, deadlines, and requests that wait too long: what the model notices, what is counted, and that the next request is served."""
+"""Cancelled streams, deadlines and queue timeouts, with model, counters and next request."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.conformance.exchange import Exchange, Grpc, Stream, topic
-from tests.conformance.inferring import Inference, given, streamed
+from tests.conformance.inference import Inference, given, streamed
 
 SHORT_S = 1.0
 NOTICES = [["wait_for_cancel"], ["send_final", 1]]
@@ -20,26 +20,26 @@ HOPELESS = Inference("queue_reject", {"IN": given("INT32", 1, shape=(1, 1))})
 
 
 def plan(model: str, actions: Any, **options: Any) -> Inference:
-    return Inference(model, {"PLAN": given("BYTES", json.dumps(actions))}, **{"patience": 10, **options})
+    return Inference(model, {"PLAN": given("BYTES", json.dumps(actions))}, **{"timeout_s": 10, **options})
 
 
-def told(model: str) -> Stream | Grpc:
-    """Ask what became of the last plan; it also shows that the next request is served."""
-    asking = plan(model, "tell")
-    return streamed(asking) if model == "sending_decoupled" else asking.grpc()
+def outcome(model: str) -> Stream | Grpc:
+    """Return the request for the outcome of the last plan, which also tests the next request."""
+    request = plan(model, "tell")
+    return streamed(request) if model == "sending_decoupled" else request.grpc()
 
 
 def given_up(name: str, actions: list[Any], **options: Any) -> Exchange:
-    """Return the exchange of a stream that is cancelled after its first answer."""
-    steps = (streamed(plan("sending_decoupled", actions), cancel_after=1), told("sending_decoupled"))
+    """Return the exchange of a stream that is cancelled after its first response."""
+    steps = (streamed(plan("sending_decoupled", actions), cancel_after=1), outcome("sending_decoupled"))
     return Exchange(name, steps, **options)
 
 
 def late(name: str, inference: Inference, **counted: int) -> Exchange:
     """Return the exchange of a request whose deadline passes."""
-    hasty = inference.named(patience=SHORT_S)
-    asked = streamed(hasty) if inference.model == "sending_decoupled" else hasty.grpc()
-    return Exchange(name, (asked, told(inference.model)), counted)
+    hasty = inference.named(timeout_s=SHORT_S)
+    sent = streamed(hasty) if inference.model == "sending_decoupled" else hasty.grpc()
+    return Exchange(name, (sent, outcome(inference.model)), counted)
 
 
 TOPIC = topic(
@@ -72,7 +72,7 @@ TOPIC = topic(
         ),
         late("a deadline passes and the model raises", plan("sending", [["wait_for_cancel"], ["raise"]]), sending=2),
         Exchange(
-            "nobody cancelled and the model says so",
+            "the model reports no cancellation",
             (
                 plan("sending", [["error_final", "CANCELLED"]]).grpc(),
                 plan("sending", [["error_final", "CANCELLED"]]).binary(),
@@ -81,14 +81,14 @@ TOPIC = topic(
         Exchange(
             "a deadline passes in a queue",
             (
-                HOPELESS.named(model="queue_ordered", patience=0.5).grpc(),
+                HOPELESS.named(model="queue_ordered", timeout_s=0.5).grpc(),
                 streamed(*[HOPELESS.named(model="queue_ordered")] * 4),
             ),
             {"queue_ordered": 5},
         ),
         Exchange(
             "a long deadline changes nothing",
-            (plan("sending", [["cancelled"], ["send_final", 1]]).grpc(), told("sending")),
+            (plan("sending", [["cancelled"], ["send_final", 1]]).grpc(), outcome("sending")),
             {"sending": 2},
         ),
         *(

@@ -1,11 +1,11 @@
-"""Outputs as classes: the best values with their indices and labels."""
+"""Classification: the best values of an output with their indices and labels."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.conformance.exchange import Exchange, Grpc, post, topic
-from tests.conformance.inferring import Given, Inference, given
+from tests.conformance.inference import Given, Inference, given
 from tests.conformance.topics.tensors import VALUES
 from tritonpy_protos import grpc_service_pb2 as pb
 
@@ -46,7 +46,7 @@ FLOATS = {
 }
 
 
-def json_asked(inference: Inference, output: str, parameters: dict[str, Any]) -> Any:
+def json_request(inference: Inference, output: str, parameters: dict[str, Any]) -> Any:
     body = {
         "inputs": [
             {"name": name, "datatype": one.datatype, "shape": list(one.shape), "data": list(one.values)}
@@ -57,7 +57,7 @@ def json_asked(inference: Inference, output: str, parameters: dict[str, Any]) ->
     return post(inference.path, body)
 
 
-def grpc_asked(inference: Inference, output: str, **parameters: pb.InferParameter) -> Grpc:
+def grpc_request(inference: Inference, output: str, **parameters: pb.InferParameter) -> Grpc:
     message = inference.message()
     wanted = message.outputs.add(name=output)
     for name, value in parameters.items():
@@ -77,17 +77,17 @@ TOPIC = topic(
     "classification",
     "datatypes labelled matrices identity reshaped",
     [
-        *(Exchange(f"{kind}", (grpc_asked(of(kind, tensor), f"OUT_{kind}", classification=TWO),)) for kind, tensor in VALUES.items() if kind != "STRING"),
-        *(Exchange(f"{kind} without elements", (grpc_asked(of(kind, Given(tensor.datatype, (), (0,))), f"OUT_{kind}", classification=TWO),)) for kind, tensor in VALUES.items() if kind in ("INT32", "FP32")),
-        *(Exchange(f"JSON {kind}", (json_asked(of(kind, tensor), f"OUT_{kind}", {"classification": 2}),)) for kind, tensor in VALUES.items() if kind not in ("FP16", "BF16", "STRING")),
-        *(Exchange(f"floats {name}", (grpc_asked(of("FP32", given("FP32", *values)), "OUT_FP32", classification=TWO), grpc_asked(of("FP64", given("FP64", *values)), "OUT_FP64", classification=TWO))) for name, values in FLOATS.items()),
-        *(Exchange(f"count {name}/http", (json_asked(LABELLED, "OUT", {"classification": count}),)) for name, count in COUNTS.items()),
-        *(Exchange(f"count {name}/grpc", (grpc_asked(LABELLED, "OUT", classification=choice),)) for name, choice in CHOICES.items()),
-        *(Exchange(f"binary {name}", (json_asked(LABELLED, "OUT", {"classification": 2, "binary_data": value}),)) for name, value in (("true", True), ("false", False))),
-        Exchange("a batch", (grpc_asked(LABELLED.named(inputs={"IN": BATCH}), "OUT", classification=TWO), json_asked(LABELLED.named(inputs={"IN": BATCH}), "OUT", {"classification": 2, "binary_data": True}))),
-        Exchange("matrices", (grpc_asked(MATRICES, "OUT", classification=TWO), json_asked(MATRICES, "OUT", {"classification": 3}))),
-        Exchange("a reshaped output", (grpc_asked(Inference("reshaped", {"IN_SCALAR": given("INT32", 1, 2, shape=(2, 1))}), "OUT_SCALAR", classification=TWO),)),
-        Exchange("an unknown output", (grpc_asked(LABELLED, "NOT_THERE", classification=TWO), json_asked(LABELLED, "NOT_THERE", {"classification": 2}))),
-        Exchange("another parameter", (grpc_asked(LABELLED, "OUT", own=TWO), json_asked(LABELLED, "OUT", {"own": 2}))),
+        *(Exchange(f"{kind}", (grpc_request(of(kind, tensor), f"OUT_{kind}", classification=TWO),)) for kind, tensor in VALUES.items() if kind != "STRING"),
+        *(Exchange(f"{kind} without elements", (grpc_request(of(kind, Given(tensor.datatype, (), (0,))), f"OUT_{kind}", classification=TWO),)) for kind, tensor in VALUES.items() if kind in ("INT32", "FP32")),
+        *(Exchange(f"JSON {kind}", (json_request(of(kind, tensor), f"OUT_{kind}", {"classification": 2}),)) for kind, tensor in VALUES.items() if kind not in ("FP16", "BF16", "STRING")),
+        *(Exchange(f"floats {name}", (grpc_request(of("FP32", given("FP32", *values)), "OUT_FP32", classification=TWO), grpc_request(of("FP64", given("FP64", *values)), "OUT_FP64", classification=TWO))) for name, values in FLOATS.items()),
+        *(Exchange(f"count {name}/http", (json_request(LABELLED, "OUT", {"classification": count}),)) for name, count in COUNTS.items()),
+        *(Exchange(f"count {name}/grpc", (grpc_request(LABELLED, "OUT", classification=choice),)) for name, choice in CHOICES.items()),
+        *(Exchange(f"binary {name}", (json_request(LABELLED, "OUT", {"classification": 2, "binary_data": value}),)) for name, value in (("true", True), ("false", False))),
+        Exchange("a batch", (grpc_request(LABELLED.named(inputs={"IN": BATCH}), "OUT", classification=TWO), json_request(LABELLED.named(inputs={"IN": BATCH}), "OUT", {"classification": 2, "binary_data": True}))),
+        Exchange("matrices", (grpc_request(MATRICES, "OUT", classification=TWO), json_request(MATRICES, "OUT", {"classification": 3}))),
+        Exchange("a reshaped output", (grpc_request(Inference("reshaped", {"IN_SCALAR": given("INT32", 1, 2, shape=(2, 1))}), "OUT_SCALAR", classification=TWO),)),
+        Exchange("an unknown output", (grpc_request(LABELLED, "NOT_THERE", classification=TWO), json_request(LABELLED, "NOT_THERE", {"classification": 2}))),
+        Exchange("another parameter", (grpc_request(LABELLED, "OUT", own=TWO), json_request(LABELLED, "OUT", {"own": 2}))),
     ],
 )  # fmt: skip

@@ -1,14 +1,14 @@
-"""Configurations with one flaw each, and what a flawless one is completed to."""
+"""Configurations with one flaw each, and the completion of valid ones."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Listed, get, load, topic, unload
+from tests.conformance.exchange import Exchange, IndexEntry, get, load, topic, unload
 
 IN: dict[str, Any] = {"name": "IN", "data_type": "TYPE_INT32", "dims": [-1]}
 OUT: dict[str, Any] = {"name": "OUT", "data_type": "TYPE_INT32", "dims": [-1]}
-LEFT = (unload("identity"), Listed("identity"))
+LEFT = (unload("identity"), IndexEntry("identity"))
 BASE: dict[str, Any] = {"backend": "python", "max_batch_size": 4, "input": [IN], "output": [OUT]}
 START = {"name": "START", "control": [{"kind": "CONTROL_SEQUENCE_START", "int32_false_true": [0, 1]}]}
 
@@ -117,10 +117,10 @@ TOPIC = topic(
     "",
     [
         *(
-            Exchange(f"override: {name}", (load("identity", config), Listed("identity"), get("/v2/models/identity/config"), *LEFT))
+            Exchange(f"override: {name}", (load("identity", config), IndexEntry("identity"), get("/v2/models/identity/config"), *LEFT))
             for name, config in OVERRIDES.items()
         ),
-        *(Exchange(f"flaw: {name}", (load("identity", config), Listed("identity"), *LEFT)) for name, config in FLAWS.items()),
+        *(Exchange(f"flaw: {name}", (load("identity", config), IndexEntry("identity"), *LEFT)) for name, config in FLAWS.items()),
         *(
             Exchange(f"whole: {name}", (load("identity", config), get("/v2/models/identity/config"), get("/v2/models/identity"), *LEFT))
             for name, config in WHOLE.items()

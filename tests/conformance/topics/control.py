@@ -1,12 +1,12 @@
-"""Models that load models, and models that say whether they are ready."""
+"""Models that load models, and models with a readiness function."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Grpc, Listed, get, load, topic, unload
-from tests.conformance.inferring import Inference, given, text
+from tests.conformance.exchange import Exchange, Grpc, IndexEntry, get, load, topic, unload
+from tests.conformance.inference import Inference, given, text
 from tritonpy_protos import grpc_service_pb2 as pb
 
 CONFIG = json.dumps({"backend": "python", "parameters": {"what": {"string_value": "batched"}}})
@@ -62,16 +62,17 @@ WHAT = ("true", "false", "raises", "number", "none", "coroutine", "coroutine_fal
 
 
 def planned(name: str, model: str, plan: list[Any]) -> Exchange:
-    asked = Inference("controlling", {"PLAN": given("BYTES", json.dumps(plan))}, patience=20)
-    listed = () if name in UNTOUCHED else (Listed(model),)
-    return Exchange(name, (asked.grpc(), *listed, unload(model)))
+    request = Inference("controlling", {"PLAN": given("BYTES", json.dumps(plan))}, timeout_s=20)
+    listed = () if name in UNTOUCHED else (IndexEntry(model),)
+    return Exchange(name, (request.grpc(), *listed, unload(model)))
 
 
 def ready(what: str) -> Exchange:
-    """Return the exchange of a model that is told how to be ready."""
-    asked = Grpc("ModelReady", pb.ModelReadyRequest(name="readiness"))
+    """Return the exchange of a model whose readiness is set by a request."""
+    request = Grpc("ModelReady", pb.ModelReadyRequest(name="readiness"))
     return Exchange(
-        f"ready: {what}", (Inference("readiness", {"WHAT": text(what)}).grpc(), get(READY), asked, Listed("readiness"))
+        f"ready: {what}",
+        (Inference("readiness", {"WHAT": text(what)}).grpc(), get(READY), request, IndexEntry("readiness")),
     )
 
 
@@ -90,7 +91,8 @@ TOPIC = topic(
             (get("/v2/models/readiness/versions/7/ready"), get("/v2/models/readiness/versions/1/ready")),
         ),
         Exchange(
-            "ready: unloaded", (load("versions"), get(VERSIONS), unload("versions"), Listed("versions"), get(VERSIONS))
+            "ready: unloaded",
+            (load("versions"), get(VERSIONS), unload("versions"), IndexEntry("versions"), get(VERSIONS)),
         ),
     ],
 )

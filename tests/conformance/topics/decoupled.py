@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Grpc, Stream, Together, get, topic
-from tests.conformance.inferring import Inference, both, given, streamed, text
+from tests.conformance.exchange import Concurrent, Exchange, Grpc, Stream, get, topic
+from tests.conformance.inference import Inference, both, given, streamed, text
 
 EMPTY_FINAL = {"triton_enable_empty_final_response": True}
 CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED")
@@ -54,19 +54,19 @@ WORDS = (
 
 
 def plan(model: str, actions: Any, **options: Any) -> Inference:
-    return Inference(model, {"PLAN": given("BYTES", json.dumps(actions))}, patience=10, **options)
+    return Inference(model, {"PLAN": given("BYTES", json.dumps(actions))}, timeout_s=10, **options)
 
 
-def told(model: str) -> Stream | Grpc:
-    asked = plan(model, "tell", id="tell")
-    return streamed(asked) if model.endswith("decoupled") else asked.grpc()
+def outcome(model: str) -> Stream | Grpc:
+    request = plan(model, "tell", id="tell")
+    return streamed(request) if model.endswith("decoupled") else request.grpc()
 
 
 def sends(name: str, actions: list[Any], model: str = "sending") -> Exchange:
-    """Return the exchange of a plan and of what the model says of it."""
-    asked = plan(model, actions, id="plan").named(patience=3 if name in UNANSWERED and model == "sending" else 10)
-    step = streamed(asked) if model.endswith("decoupled") else asked.binary()
-    return Exchange(f"{model}: {name}", (step, told(model)))
+    """Return the exchange of a plan and of its outcome."""
+    request = plan(model, actions, id="plan").named(timeout_s=3 if name in UNANSWERED and model == "sending" else 10)
+    step = streamed(request) if model.endswith("decoupled") else request.binary()
+    return Exchange(f"{model}: {name}", (step, outcome(model)))
 
 
 def counted(name: str, inference: Inference, times: int = 1) -> Exchange:
@@ -117,18 +117,18 @@ TOPIC = topic(
                     plan("sending_decoupled", [["thread"], ["send", 1], ["wait_for_cancel"], ["send", 2], ["final"]]),
                     cancel_after=1,
                 ),
-                told("sending_decoupled"),
+                outcome("sending_decoupled"),
             ),
         ),
         Exchange(
             "a client that leaves",
-            (plan("sending", [["wait_for_cancel"], ["return", 1]]).named(patience=1.0).binary(), told("sending")),
+            (plan("sending", [["wait_for_cancel"], ["return", 1]]).named(timeout_s=1.0).binary(), outcome("sending")),
         ),
         Exchange(
             "expired deadline",
-            (plan("sending", [["wait_for_cancel"], ["return", 1]]).named(patience=1.0).grpc(), told("sending")),
+            (plan("sending", [["wait_for_cancel"], ["return", 1]]).named(timeout_s=1.0).grpc(), outcome("sending")),
         ),
-        *(both(f"coroutine {what}", Inference("coroutine", {"WHAT": text(what)}, patience=10)) for what in WORDS),
+        *(both(f"coroutine {what}", Inference("coroutine", {"WHAT": text(what)}, timeout_s=10)) for what in WORDS),
         Exchange(
             "coroutines of a decoupled model run side by side",
             (
@@ -142,7 +142,7 @@ TOPIC = topic(
         ),
         Exchange(
             "coroutine of a decoupled model raises",
-            (streamed(plan("coroutine_decoupled", [["send", "before"], ["raise"]], id="only").named(patience=3)),),
+            (streamed(plan("coroutine_decoupled", [["send", "before"], ["raise"]], id="only").named(timeout_s=3)),),
         ),
         Exchange(
             "coroutine of a decoupled model raises after the end",
@@ -150,7 +150,7 @@ TOPIC = topic(
         ),
         Exchange(
             "two streams at once",
-            (Together((streamed(REPEAT.named(id="a")), streamed(REPEAT.named(id="b")))),),
+            (Concurrent((streamed(REPEAT.named(id="a")), streamed(REPEAT.named(id="b")))),),
             {"repeat": 2},
         ),
     ],

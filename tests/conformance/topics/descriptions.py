@@ -1,11 +1,11 @@
-"""What is said of models: metadata, configuration and readiness, of versions and of names of all kinds."""
+"""Metadata, configuration and readiness of models, of versions and of names of all kinds."""
 
 from __future__ import annotations
 
 from urllib.parse import quote
 
 from tests.conformance.exchange import Exchange, Grpc, get, post, topic
-from tests.conformance.inferring import Inference, given
+from tests.conformance.inference import Inference, given
 from tritonpy_protos import grpc_service_pb2 as pb
 
 MODELS = ("identity", "versions", "square", "batched", "labelled", "reshaped", "pair", "datatypes", "a.b+c")
@@ -44,7 +44,7 @@ TEXTS = {
 INFER = {"inputs": [{"name": "IN", "datatype": "INT32", "shape": [1], "data": [1]}]}
 
 
-def asked(model: str, version: str = "") -> tuple[Grpc, ...]:
+def describe(model: str, version: str = "") -> tuple[Grpc, ...]:
     return tuple(Grpc(method, kind(name=model, version=version)) for method, kind in REQUESTS.items())
 
 
@@ -58,7 +58,7 @@ def of_a_name(title: str, name: str) -> list[Exchange]:
     statistics = Grpc("ModelStatistics", pb.ModelStatisticsRequest(name=name))
     return [
         Exchange(f"name {title}/http", (*http, post(f"{path}/infer", INFER))),
-        Exchange(f"name {title}/grpc", (*asked(name), statistics, inferred(name))),
+        Exchange(f"name {title}/grpc", (*describe(name), statistics, inferred(name))),
     ]
 
 
@@ -73,7 +73,7 @@ TOPIC = topic(
             for model in MODELS
             for kind, end in KINDS.items()
         ),
-        *(Exchange(f"{model} by gRPC", (*asked(model), *asked(model, "1"))) for model in MODELS),
+        *(Exchange(f"{model} by gRPC", (*describe(model), *describe(model, "1"))) for model in MODELS),
         *(Exchange(f"second version{end}", (get(f"/v2/models/versions/versions/2{end}"),)) for end in KINDS.values()),
         *(
             Exchange(
@@ -89,7 +89,7 @@ TOPIC = topic(
             Exchange(
                 f"version {title}/grpc",
                 (
-                    *asked("identity", number),
+                    *describe("identity", number),
                     Grpc("ModelStatistics", pb.ModelStatisticsRequest(name="identity", version=number)),
                     inferred("identity", number),
                 ),
@@ -109,6 +109,6 @@ TOPIC = topic(
             for number in ("", "1", "3")
         ),
         Exchange("a name with punctuation", (inferred("a.b+c"), post("/v2/models/a.b+c/infer", INFER))),
-        Exchange("name empty/grpc", (*asked(""), inferred(""))),
+        Exchange("name empty/grpc", (*describe(""), inferred(""))),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which paths there are, which methods they take, and what the server says of itself."""
+"""HTTP paths, their methods, and server metadata."""
 
 from __future__ import annotations
 

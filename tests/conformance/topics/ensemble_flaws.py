@@ -1,10 +1,10 @@
-"""Ensembles that do not fit the models that they stand on."""
+"""Ensembles that do not fit their members."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Listed, get, load, topic, unload
+from tests.conformance.exchange import Exchange, IndexEntry, get, load, topic, unload
 
 MODELS = (
     "stood_on stood_on_too stood_on_floats stood_on_two stood_on_batches stood_on_stream stood_on_two_inputs versions"
@@ -15,8 +15,8 @@ Y: dict[str, Any] = {"name": "Y", "data_type": "TYPE_INT32", "dims": [-1]}
 
 
 def step(model: str, inputs: dict[str, str], outputs: dict[str, str], version: int | None = -1) -> dict[str, Any]:
-    said: dict[str, Any] = {"model_name": model, "input_map": inputs, "output_map": outputs}
-    return said if version is None else {**said, "model_version": version}
+    entry: dict[str, Any] = {"model_name": model, "input_map": inputs, "output_map": outputs}
+    return entry if version is None else {**entry, "model_version": version}
 
 
 def plain(model: str, taken: str = "X", made: str = "Y", version: int | None = -1) -> dict[str, Any]:
@@ -59,8 +59,8 @@ FLAWS: dict[str, dict[str, Any]] = {
     "a step without a model": ensemble(plain("")),
     "a step without inputs": ensemble(step("stood_on", {}, {"OUT": "Y"})),
     "a tensor made twice": ensemble(plain("stood_on"), plain("stood_on_too")),
-    "a tensor that nobody reads": ensemble(plain("stood_on"), plain("stood_on_too", "X", "unread")),
-    "an output that nobody makes": ensemble(plain("stood_on"), output=[Y, {**Y, "name": "Z"}]),
+    "a tensor that no step reads": ensemble(plain("stood_on"), plain("stood_on_too", "X", "unread")),
+    "an output that no step produces": ensemble(plain("stood_on"), output=[Y, {**Y, "name": "Z"}]),
     "instances": ensemble(plain("stood_on"), instance_group=[{"count": 1}]),
     "a warm-up": ensemble(plain("stood_on"), model_warmup=[{"name": "w", "batch_size": 1}]),
     "an input without dims": ensemble(plain("stood_on"), input=[{**X, "dims": []}]),
@@ -83,7 +83,7 @@ WHOLE: dict[str, dict[str, Any]] = {
     "versions of its own": ensemble(plain("stood_on"), version_policy={"all": {}}),
 }  # fmt: skip
 PATH = f"/v2/models/{NAME}"
-LEFT = (unload(NAME), Listed(NAME))
+LEFT = (unload(NAME), IndexEntry(NAME))
 TOPIC = topic(
     "ensemble flaws",
     MODELS,
@@ -92,6 +92,6 @@ TOPIC = topic(
             Exchange(f"whole: {name}", (load(NAME, config), get(f"{PATH}/config"), get(PATH), get(f"{PATH}/stats"), *LEFT))
             for name, config in WHOLE.items()
         ),
-        *(Exchange(f"flaw: {name}", (load(NAME, config), Listed(NAME), *LEFT)) for name, config in FLAWS.items()),
+        *(Exchange(f"flaw: {name}", (load(NAME, config), IndexEntry(NAME), *LEFT)) for name, config in FLAWS.items()),
     ],
 )  # fmt: skip

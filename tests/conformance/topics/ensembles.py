@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.conformance.exchange import Exchange, Together, get, topic
-from tests.conformance.inferring import Inference, both, given, streamed, text
+from tests.conformance.exchange import Concurrent, Exchange, get, topic
+from tests.conformance.inference import Inference, both, given, streamed, text
 
 EMPTY_FINAL = {"triton_enable_empty_final_response": True}
 FLOATS = {"A": given("FP32", 1, 2, 3, 4), "B": given("FP32", 5, 6, 7, 8)}
@@ -23,7 +23,7 @@ def pair(model: str, **changes: object) -> Inference:
 
 
 def counted(name: str, inference: Inference, **others: int) -> list[Exchange]:
-    """Return the exchange over both protocols; the statistics of the ensemble and of its members are compared."""
+    """Return the exchange over both protocols; statistics of all its models are compared."""
     statistics = {inference.model: 1, **others}
     return [
         Exchange(f"{name}/http", (inference.binary(),), statistics),
@@ -36,13 +36,13 @@ def batch(model: str, rows: int) -> Inference:
 
 
 def stream(name: str, model: str, *values: int, **changes: object) -> Exchange:
-    asked = Inference(model, {"IN": given("INT32", *values)}, id="only").named(**changes)
-    return Exchange(name, (streamed(asked),), {model: 1, "repeat": 1})
+    inference = Inference(model, {"IN": given("INT32", *values)}, id="only").named(**changes)
+    return Exchange(name, (streamed(inference),), {model: 1, "repeat": 1})
 
 
 ECHO = Inference("joined_echo", {"IN": given("INT32", 1)})
 MORE = {"IN": given("INT32", 1), "PERHAPS": given("INT32", 2)}
-SAID = {"number": 3}  # one: the real server tells several in any order
+PARAMETERS = {"number": 3}  # one: the real server returns several in any order
 SEQUENCE = [{"sequence_id": 7, **more} for more in ({"sequence_start": True}, {}, {"sequence_end": True})]
 TOPIC = topic(
     "ensembles",
@@ -66,7 +66,7 @@ TOPIC = topic(
         both("nothing optional", ECHO),
         both("something optional", ECHO.named(inputs=MORE)),
         both("nothing required", ECHO.named(inputs={"PERHAPS": given("INT32", 2)})),
-        both("parameters", ECHO.named(parameters=SAID, id="x")),
+        both("parameters", ECHO.named(parameters=PARAMETERS, id="x")),
         both("priority and time-out", ECHO.named(parameters={"priority": 3, "timeout": 5_000_000})),
         both("sequence", ECHO.named(parameters={"sequence_id": 7, "sequence_start": True})),
         both(
@@ -77,9 +77,9 @@ TOPIC = topic(
         both("wrong shape", ECHO.named(inputs={"IN": given("INT32", 1, 2)})),
         both("unknown output", ECHO.named(outputs=("NOT_THERE",))),
         *(
-            Exchange(f"trouble {what}", (asked.binary(), asked.grpc()), {"joined_trouble": 2, "trouble": 2})
+            Exchange(f"trouble {what}", (inference.binary(), inference.grpc()), {"joined_trouble": 2, "trouble": 2})
             for what in TROUBLES
-            for asked in [Inference("joined_trouble", {"WHAT": text(what)}, id="t", outputs=("OUT",))]
+            for inference in [Inference("joined_trouble", {"WHAT": text(what)}, id="t", outputs=("OUT",))]
         ),
         stream("repeat", "joined_repeat", 4, 2, 0, 1),
         stream("repeat with empty final response", "joined_repeat", 4, 2, 0, 1, parameters=EMPTY_FINAL),
@@ -105,8 +105,10 @@ TOPIC = topic(
             Exchange(
                 f"a member with sequences/{protocol}",
                 tuple(
-                    getattr(Inference("joined_sequence", {"IN": given("INT32", number)}, parameters=said), protocol)()
-                    for number, said in enumerate(SEQUENCE)
+                    getattr(
+                        Inference("joined_sequence", {"IN": given("INT32", number)}, parameters=parameters), protocol
+                    )()
+                    for number, parameters in enumerate(SEQUENCE)
                 ),
                 {"joined_sequence": 3, "sequenced_alone": 3},
             )
@@ -127,9 +129,11 @@ TOPIC = topic(
                 for step in (one.binary(), one.grpc())
             ),
         ),
-        Exchange("many at once", (Together(tuple(pair("joined_line", id=str(number)).grpc() for number in range(8))),)),
+        Exchange(
+            "many at once", (Concurrent(tuple(pair("joined_line", id=str(number)).grpc() for number in range(8))),)
+        ),
         *(
-            Exchange(f"what is said of {model}", (get(f"/v2/models/{model}"), get(f"/v2/models/{model}/config")))
+            Exchange(f"descriptions of {model}", (get(f"/v2/models/{model}"), get(f"/v2/models/{model}/config")))
             for model in ("joined_line", "joined_batches", "joined_echo", "joined_repeat", "joined_nested")
         ),
     ],

@@ -1,9 +1,9 @@
-"""What clients see of a model whose `execute` goes wrong."""
+"""Failures of `execute` from a client's view."""
 
 from __future__ import annotations
 
-from tests.conformance.exchange import Exchange, Together, topic
-from tests.conformance.inferring import Inference, both, given, text
+from tests.conformance.exchange import Concurrent, Exchange, topic
+from tests.conformance.inference import Inference, both, given, text
 
 CODES = ("UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSUPPORTED", "ALREADY_EXISTS", "CANCELLED")
 RAISING = (
@@ -34,7 +34,7 @@ def in_batch(*kinds: str) -> Exchange:
         Inference("trouble_batch", {"WHAT": given("BYTES", kind, shape=(1, 1))}, id=f"{kind}-{number}").grpc()
         for number, kind in enumerate(kinds)
     )
-    return Exchange(f"in a batch: {' '.join(kinds)}", (Together(steps),), {"trouble_batch": len(kinds)})
+    return Exchange(f"in a batch: {' '.join(kinds)}", (Concurrent(steps),), {"trouble_batch": len(kinds)})
 
 
 TOPIC = topic(
@@ -45,7 +45,7 @@ TOPIC = topic(
         *(both(what, trouble(what)) for what in RETURNING),
         *(both(f"code {code}", trouble(f"error:{code}")) for code in CODES),
         *(both(f"object {kind}", trouble(f"bad_object:{kind}")) for kind in OBJECTS),
-        *(both(what, trouble(what, patience=3), counted=False) for what in UNANSWERED),
+        *(both(what, trouble(what, timeout_s=3), counted=False) for what in UNANSWERED),
         in_batch("fine", "fine"),
         in_batch("fine", "error"),
         in_batch("fine", "missing"),

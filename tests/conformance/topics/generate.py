@@ -1,4 +1,4 @@
-"""`generate` and `generate_stream`: JSON to tensors and parameters, and answers to one document or to events."""
+"""`generate` and `generate_stream`: JSON to tensors and parameters, responses to JSON or events."""
 
 from __future__ import annotations
 
@@ -164,23 +164,23 @@ def generated(document: Any, model: str = "generating", way: str = "generate", *
     return post(f"/v2/models/{model}/{way}", document, **options)
 
 
-def told(name: str, document: Any, model: str = "generating", **options: Any) -> Exchange:
-    """Return the exchange that asks for one document and for events."""
+def generate(name: str, document: Any, model: str = "generating", **options: Any) -> Exchange:
+    """Return the exchange that requests a single response and events."""
     return Exchange(name, tuple(generated(document, model, way, **options) for way in WAYS))
 
 
 def sends(name: str, actions: list[Any], model: str) -> Exchange:
     """Return the exchange with a model that follows a plan."""
-    patience = 3.0 if name in UNENDED[model] else 10.0
-    return told(f"{model}: {name}", {"PLAN": json.dumps(actions), "id": "plan"}, model, patience=patience)
+    timeout_s = 3.0 if name in UNENDED[model] else 10.0
+    return generate(f"{model}: {name}", {"PLAN": json.dumps(actions), "id": "plan"}, model, timeout_s=timeout_s)
 
 
 def counted(name: str, document: Any, model: str, requests: int = 2) -> Exchange:
-    return Exchange(name, told(name, document, model).steps, {model: requests})
+    return Exchange(name, generate(name, document, model).steps, {model: requests})
 
 
 def paths() -> list[Exchange]:
-    """Return what depends on the path, the method and the headers."""
+    """Return the exchanges about paths, methods and headers."""
     body = json.dumps({"PROMPT": "p"}).encode()
     model = "/v2/models/generating"
     at = {
@@ -205,15 +205,17 @@ def paths() -> list[Exchange]:
         ),
         Exchange("method: GET of an unknown model", (Http("/v2/models/not_there/generate", b"", "GET"),)),
         *(
-            told(f"encoding: {encoding}", {"PROMPT": "p"}, headers=(("Content-Encoding", encoding),))
+            generate(f"encoding: {encoding}", {"PROMPT": "p"}, headers=(("Content-Encoding", encoding),))
             for encoding in ("identity", "gzip", "deflate", "br", "GZIP", "gzip, identity")
         ),
-        told("encoding: gzip of an unknown model", {"PROMPT": "p"}, "not_there", headers=(GZIP,)),
-        told("encoding: gzip of what is no JSON", b"hello", headers=(GZIP,)),
-        told("accepted encoding", {"PROMPT": "p"}, headers=(("Accept-Encoding", "gzip"),)),
-        told("content type", {"PROMPT": "p"}, headers=(("Content-Type", "text/plain"),)),
-        told("length of a header", {"PROMPT": "p"}, headers=(("Inference-Header-Content-Length", "3"),)),
-        told("load metrics without such metrics", {"PROMPT": "p"}, headers=(("Endpoint-Load-Metrics-Format", "text"),)),
+        generate("encoding: gzip of an unknown model", {"PROMPT": "p"}, "not_there", headers=(GZIP,)),
+        generate("encoding: gzip of what is no JSON", b"hello", headers=(GZIP,)),
+        generate("accepted encoding", {"PROMPT": "p"}, headers=(("Accept-Encoding", "gzip"),)),
+        generate("content type", {"PROMPT": "p"}, headers=(("Content-Type", "text/plain"),)),
+        generate("length of a header", {"PROMPT": "p"}, headers=(("Inference-Header-Content-Length", "3"),)),
+        generate(
+            "load metrics without such metrics", {"PROMPT": "p"}, headers=(("Endpoint-Load-Metrics-Format", "text"),)
+        ),
     ]
 
 
@@ -221,24 +223,24 @@ TOPIC = topic(
     "generate",
     "generating generating_batch generating_keyword sending sending_decoupled repeat square",
     [
-        *(told(f"input: {name}", document) for name, document in INPUTS.items()),
-        *(told(f"parameters: {name}", document) for name, document in PARAMETERS.items()),
-        *(told(f"body: {name}", document) for name, document in BODIES.items()),
-        *(told(f"batched: {name}", document, "generating_batch") for name, document in BATCHED.items()),
-        *(told(f"keyword: {name}", document, "generating_keyword") for name, document in KEYWORDS.items()),
-        *(told(f"output: {name}", {"give": name, "id": "out"}) for name in keys("generating", "GIVEN")),
-        *(told(f"error: {code}", {"error": code}) for code in CODES),
-        told("error: raised", {"raise": "on purpose", "id": "r"}),
+        *(generate(f"input: {name}", document) for name, document in INPUTS.items()),
+        *(generate(f"parameters: {name}", document) for name, document in PARAMETERS.items()),
+        *(generate(f"body: {name}", document) for name, document in BODIES.items()),
+        *(generate(f"batched: {name}", document, "generating_batch") for name, document in BATCHED.items()),
+        *(generate(f"keyword: {name}", document, "generating_keyword") for name, document in KEYWORDS.items()),
+        *(generate(f"output: {name}", {"give": name, "id": "out"}) for name in keys("generating", "GIVEN")),
+        *(generate(f"error: {code}", {"error": code}) for code in CODES),
+        generate("error: raised", {"raise": "on purpose", "id": "r"}),
         *paths(),
         *(sends(name, actions, "sending") for name, actions in SENDING.items() if name not in UNSOUND),
         *(sends(name, actions, "sending_decoupled") for name, actions in {**SENDING, **STREAMED}.items()),
         counted("decoupled: three answers", {"IN": [4, 2, 0], "id": "three"}, "repeat"),
         counted("decoupled: one answer", {"IN": 4}, "repeat"),
         counted("decoupled: one answer of an array", {"IN": [4]}, "repeat"),
-        told("decoupled: empty array", {"IN": []}, "repeat"),
-        told("decoupled: no input", {}, "repeat"),
+        generate("decoupled: empty array", {"IN": []}, "repeat"),
+        generate("decoupled: no input", {}, "repeat"),
         counted("decoupled: a batch of one", {"IN": 3}, "square"),
         counted("decoupled: a batch of one without answers", {"IN": 0}, "square"),
-        told("decoupled: a batch of two", {"IN": [3, 1]}, "square"),
+        generate("decoupled: a batch of two", {"IN": [3, 1]}, "square"),
     ],
 )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Streams: order, errors in between, the empty final answer, and errors that end them."""
+"""Streams: order, errors in between, the empty final response, and errors that end them."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from tests.conformance.exchange import Exchange, Stream, topic
-from tests.conformance.inferring import Inference, given, streamed
+from tests.conformance.inference import Inference, given, streamed
 from tritonpy_protos import grpc_service_pb2 as pb
 
 ENDING = (("triton_grpc_error", "true"),)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.conformance.exchange import Exchange, Grpc, topic
-from tests.conformance.inferring import Inference, given, streamed
+from tests.conformance.inference import Inference, given, streamed
 
-ASKED = Inference("echo_request", {"IN": given("INT32", 7)}, outputs=("REQUEST",))
+INFERENCE = Inference("echo_request", {"IN": given("INT32", 7)}, outputs=("REQUEST",))
 Headers = tuple[tuple[str, str], ...]
 HTTP: dict[str, Headers] = {
     "none": (),
@@ -42,13 +42,13 @@ GRPC = {
 WITH = {"x-a": "body", "q": 1}
 
 
-def over_http(name: str, headers: Headers, asked: Inference = ASKED) -> Exchange:
-    call = asked.json()
+def over_http(name: str, headers: Headers, inference: Inference = INFERENCE) -> Exchange:
+    call = inference.json()
     return Exchange(f"{name}/http", (replace(call, headers=(*call.headers, *headers)),))
 
 
-def over_grpc(name: str, headers: Headers, asked: Inference = ASKED) -> Exchange:
-    return Exchange(f"{name}/grpc", (Grpc("ModelInfer", asked.message(), metadata=headers),))
+def over_grpc(name: str, headers: Headers, inference: Inference = INFERENCE) -> Exchange:
+    return Exchange(f"{name}/grpc", (Grpc("ModelInfer", inference.message(), metadata=headers),))
 
 
 TOPIC = topic(
@@ -58,20 +58,23 @@ TOPIC = topic(
         *(over_http(name, headers) for name, headers in HTTP.items()),
         *(over_grpc(name, headers) for name, headers in GRPC.items()),
         *(
-            Exchange(f"{name}/stream", (replace(streamed(ASKED.named(id="1"), ASKED.named(id="2")), metadata=headers),))
+            Exchange(
+                f"{name}/stream",
+                (replace(streamed(INFERENCE.named(id="1"), INFERENCE.named(id="2")), metadata=headers),),
+            )
             for name, headers in GRPC.items()
         ),
         *(
-            make("a parameter of the same name", (("x-a", "header"), ("x-b", "1")), ASKED.named(parameters=WITH))
+            make("a parameter of the same name", (("x-a", "header"), ("x-b", "1")), INFERENCE.named(parameters=WITH))
             for make in (over_http, over_grpc)
         ),
         *(
-            make("reserved and a wrong parameter", (("timeout", "1"),), ASKED.named(parameters={"triton_x": 1}))
+            make("reserved and a wrong parameter", (("timeout", "1"),), INFERENCE.named(parameters={"triton_x": 1}))
             for make in (over_http, over_grpc)
         ),
         Exchange(
             "binary/http",
-            (replace(ASKED.binary(), headers=(*ASKED.binary().headers, ("x-a", "1"))),),
+            (replace(INFERENCE.binary(), headers=(*INFERENCE.binary().headers, ("x-a", "1"))),),
             {"echo_request": 1},
         ),
     ],

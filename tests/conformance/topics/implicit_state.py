@@ -1,11 +1,11 @@
-"""Implicit state, as far as Python models go: they see it and cannot change it."""
+"""Implicit state, as far as Python models support it: they can read it but not change it."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Listed, get, load, topic, unload
-from tests.conformance.inferring import Inference, both, given
+from tests.conformance.exchange import Exchange, IndexEntry, get, load, topic, unload
+from tests.conformance.inference import Inference, both, given
 
 STATE = {"input_name": "SIN", "output_name": "SOUT", "data_type": "TYPE_FP32", "dims": [2]}
 INITIAL = {"name": "initial", "data_type": "TYPE_FP32", "dims": [2]}
@@ -38,11 +38,12 @@ def refused(name: str, state: dict[str, Any]) -> Exchange:
         "sequence_batching": {"state": [state]},
     }
     return Exchange(
-        f"load: {name}", (load("remembering_badly", config), Listed("remembering_badly"), unload("remembering_badly"))
+        f"load: {name}",
+        (load("remembering_badly", config), IndexEntry("remembering_badly"), unload("remembering_badly")),
     )
 
 
-def asked(number: int, **flags: bool) -> Inference:
+def counting(number: int, **flags: bool) -> Inference:
     sequence = {"sequence_id": 11, **{f"sequence_{name}": value for name, value in flags.items()}}
     return Inference("remembering", {"IN": given("INT32", number, shape=(1, 1))}, parameters=sequence)
 
@@ -51,15 +52,20 @@ TOPIC = topic(
     "implicit state",
     "remembering",
     [
-        both("a start", asked(1, start=True, end=True)),
+        both("a start", counting(1, start=True, end=True)),
         Exchange(
             "a sequence",
-            (asked(1, start=True).binary(), asked(2).grpc(), asked(3, end=True).binary(), asked(4).binary()),
+            (
+                counting(1, start=True).binary(),
+                counting(2).grpc(),
+                counting(3, end=True).binary(),
+                counting(4).binary(),
+            ),
         ),
-        Exchange("a state is no output", (asked(1, start=True, end=True).named(outputs=("NEW_ZERO",)).binary(),)),
+        Exchange("a state is no output", (counting(1, start=True, end=True).named(outputs=("NEW_ZERO",)).binary(),)),
         Exchange(
             "a state is no input",
-            (asked(1, start=True, end=True).named(inputs={"ZERO": given("INT32", 1, 2, shape=(1, 2))}).binary(),),
+            (counting(1, start=True, end=True).named(inputs={"ZERO": given("INT32", 1, 2, shape=(1, 2))}).binary(),),
         ),
         Exchange("metadata", (get("/v2/models/remembering"), get("/v2/models/remembering/config"))),
         *(refused(name, state) for name, state in STATES.items()),

@@ -1,11 +1,11 @@
-"""Instance groups: which instances a configuration makes, and how a load changes them while the model serves."""
+"""Instance groups: the instances of a configuration, and changes by a load while the model serves."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Counted, Exchange, Http, Listed, Together, get, load, topic, unload
-from tests.conformance.inferring import Inference, text
+from tests.conformance.exchange import Concurrent, Exchange, Http, IndexEntry, ModelStatistics, get, load, topic, unload
+from tests.conformance.inference import Inference, text
 
 CPU: dict[str, Any] = {"kind": "KIND_CPU"}
 CONFIG: dict[str, Any] = {
@@ -54,10 +54,10 @@ def loading(groups: list[dict[str, Any]]) -> Http:
     return load("instances", {**CONFIG, "instance_group": groups})
 
 
-def meeting(place: str, count: int) -> Together:
-    """Return requests of which each needs an instance of its own."""
-    asked = Inference("instances", {"IN": text({"meet": [place, count]})}, patience=30).json()
-    return Together((asked,) * count)
+def meeting(place: str, count: int) -> Concurrent:
+    """Return requests that each need a separate instance."""
+    inference = Inference("instances", {"IN": text({"meet": [place, count]})}, timeout_s=30).json()
+    return Concurrent((inference,) * count)
 
 
 def made(what: str, count: int, groups: list[dict[str, Any]]) -> Exchange:
@@ -66,27 +66,27 @@ def made(what: str, count: int, groups: list[dict[str, Any]]) -> Exchange:
 
 
 def refused(what: str, groups: list[dict[str, Any]]) -> Exchange:
-    return Exchange(f"refused: {what}", (unload("instances"), loading(groups), Listed("instances")))
+    return Exchange(f"refused: {what}", (unload("instances"), loading(groups), IndexEntry("instances")))
 
 
 def changed(what: str, changes: list[tuple[int, list[dict[str, Any]]]]) -> Exchange:
-    """Instances that are kept go on counting what they execute."""
+    """Return the exchange of changes to groups; kept instances continue their execution counts."""
     steps: list[Any] = [unload("instances"), loading(FIRST), meeting(f"{what} before", 1), meeting(f"{what} before", 1)]
     for number, (count, groups) in enumerate(changes):
         steps += [
             loading(groups),
             meeting(f"{what} {number}", count),
             get("/v2/models/instances/config"),
-            Listed("instances"),
+            IndexEntry("instances"),
         ]
     return Exchange(f"in place: {what}", tuple(steps))
 
 
 def not_changed(what: str, groups: list[dict[str, Any]]) -> Exchange:
-    """What cannot be changed stays as it is, with the reason, until a change succeeds."""
+    """Return the exchange of an invalid change, which keeps the old groups until a change succeeds."""
     steps = (
         unload("instances"), loading(FIRST), loading(groups), meeting(f"not {what}", 1), get("/v2/models/instances/config"),
-        Listed("instances"), loading([{**CPU, "count": 2, "name": "first"}]), Listed("instances"),
+        IndexEntry("instances"), loading([{**CPU, "count": 2, "name": "first"}]), IndexEntry("instances"),
     )  # fmt: skip
     return Exchange(f"in place, refused: {what}", steps)
 
@@ -102,7 +102,7 @@ TOPIC = topic(
         Exchange(
             "in place: what is counted goes on",
             (unload("instances"), loading(FIRST), meeting("counted", 1), loading([{**CPU, "count": 2}]), meeting("counted by both", 2),
-             Counted("instances", 3)),
+             ModelStatistics("instances", 3)),
         ),
     ),
 )  # fmt: skip

@@ -1,11 +1,11 @@
-"""Iterative sequences: models that hand a request back to run it again."""
+"""Iterative sequences: models that reschedule a request."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Together, get, post, topic
-from tests.conformance.inferring import Inference, both, given, streamed
+from tests.conformance.exchange import Concurrent, Exchange, get, post, topic
+from tests.conformance.inference import Inference, both, given, streamed
 
 EMPTY_FINAL = {"triton_enable_empty_final_response": True}
 MODELS = ("iterating", "iterating_oldest")
@@ -13,15 +13,15 @@ TENSOR = {"name": "TURNS", "data_type": "TYPE_INT32", "dims": [1]}
 
 
 def turns(count: int, model: str = "iterating", what: str = "", **more: Any) -> Inference:
-    """Return a request that asks for `count` turns."""
+    """Return a request for `count` executions."""
     inputs = {"TURNS": given("INT32", count, shape=(1, 1))}
     if what:
         inputs["WHAT"] = given("BYTES", what, shape=(1, 1))
-    return Inference(model, inputs, patience=10, **more)
+    return Inference(model, inputs, timeout_s=10, **more)
 
 
 def own_id(model: str) -> Exchange:
-    """Return the exchange of a client that names its sequence, which each request starts anew."""
+    """Return the exchange of a client with its own sequence id, which each request restarts."""
     started, bare = {"sequence_id": 7_000_000, "sequence_start": True}, {"sequence_id": 7_000_000}
     return Exchange(
         f"{model}: an id of the client's",
@@ -45,7 +45,7 @@ def decoupled() -> list[Exchange]:
         Exchange(f"{model}: generate_stream", (post(f"/v2/models/{model}/generate_stream", {"TURNS": 3}),)),
         Exchange(
             f"{model}: several streams",
-            (Together(tuple(streamed(turns(count, model, id=f"of {count}")) for count in (2, 5, 3))),),
+            (Concurrent(tuple(streamed(turns(count, model, id=f"of {count}")) for count in (2, 5, 3))),),
         ),
     ]
 
@@ -59,7 +59,7 @@ TOPIC = topic(
         *(
             Exchange(
                 f"{model}: together",
-                (Together(tuple(turns(count, model).grpc() for count in (1, 4, 2, 6))),),
+                (Concurrent(tuple(turns(count, model).grpc() for count in (1, 4, 2, 6))),),
                 {model: 4},
             )
             for model in MODELS
@@ -82,7 +82,7 @@ TOPIC = topic(
             "not iterative",
             (
                 turns(2, "handing_back", parameters={"sequence_id": 3, "sequence_start": True})
-                .named(patience=3)
+                .named(timeout_s=3)
                 .binary(),
             ),
         ),

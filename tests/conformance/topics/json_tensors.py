@@ -1,4 +1,4 @@
-"""Tensors as JSON: every datatype, every way to nest them, and everything that is no tensor."""
+"""Tensors as JSON: every datatype, every nesting, and invalid values."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Histograms and summaries of latencies, where both servers are told to measure them."""
+"""Histograms and summaries of latencies, enabled on both servers."""
 
 from __future__ import annotations
 
 from tests.conformance.exchange import Exchange, Families, topic
-from tests.conformance.inferring import streamed
-from tests.conformance.topics.metrics_families import ALL, REPEAT, SUM, asked, rows
+from tests.conformance.inference import streamed
+from tests.conformance.topics.metrics_families import ALL, REPEAT, SUM, concurrent, rows
 
 FLAGS = (
     "--metrics-config=histogram_latencies=true",
@@ -19,8 +19,8 @@ TOPIC = topic(
     [
         Exchange("before a request", (ALL,)),
         Exchange("requests", (streamed(SUM), SUM.grpc(), streamed(REPEAT)), {"add_sub": 2, "repeat": 1}),
-        asked("a batch", "queue_preferred", rows("queue_preferred"), rows("queue_preferred", 3)),
-        asked("waits too long", "queue_reject", rows("queue_reject")),
+        concurrent("a batch", "queue_preferred", rows("queue_preferred"), rows("queue_preferred", 3)),
+        concurrent("waits too long", "queue_reject", rows("queue_reject")),
         Exchange("after requests", (Families("nv_inference_request_summary"), ALL)),
     ],
     FLAGS,

@@ -1,12 +1,12 @@
-"""What those who load a model see when it does not come up."""
+"""Failing loads from a client's view."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Grpc, Http, Listed, get, load, topic, unload
-from tests.conformance.inferring import Inference, given
+from tests.conformance.exchange import Exchange, Grpc, Http, IndexEntry, get, load, topic, unload
+from tests.conformance.inference import Inference, given
 from tritonpy_protos import grpc_service_pb2 as pb
 
 BROKEN = (
@@ -29,13 +29,13 @@ TENSORS = {"input": [TENSOR], "output": [{**TENSOR, "name": "OUT"}]}
 
 
 def configured(what: str, more: dict[str, Any]) -> dict[str, Any]:
-    """Return the configuration of a model that is told what to do."""
+    """Return the configuration of a model with the failure `what`."""
     return {"backend": "python", **more, "parameters": {"what": {"string_value": what}}}
 
 
 def life(model: str, loading: Http) -> tuple[Any, ...]:
-    """Return the steps of a model that may not come up."""
-    return (loading, Listed(model), get(f"/v2/models/{model}/config"), unload(model))
+    """Return the steps for a model whose load may fail."""
+    return (loading, IndexEntry(model), get(f"/v2/models/{model}/config"), unload(model))
 
 
 def completing(name: str, what: str, more: dict[str, Any]) -> Exchange:
@@ -43,7 +43,7 @@ def completing(name: str, what: str, more: dict[str, Any]) -> Exchange:
 
 
 def over_grpc(model: str) -> Exchange:
-    """Return the exchange of a load that fails, by gRPC."""
+    """Return the exchange of a load that fails, over gRPC."""
     return Exchange(
         f"{model} by gRPC",
         (
@@ -55,8 +55,11 @@ def over_grpc(model: str) -> Exchange:
 
 
 def silent(model: str, loading: Http) -> Exchange:
-    """Return the exchange of a model whose process ends before it said anything; nothing is said of it afterwards."""
-    return Exchange(f"{model} ends silently", (dataclasses.replace(loading, patience=8), Listed(model)))
+    """Return the exchange of a model whose process ends without an error message.
+
+    No further request names the model.
+    """
+    return Exchange(f"{model} ends silently", (dataclasses.replace(loading, timeout_s=8), IndexEntry(model)))
 
 
 ONE = Inference("no_execute", {"IN": given("INT32", 1)}).json()

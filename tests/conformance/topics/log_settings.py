@@ -1,4 +1,4 @@
-"""What the server logs and how, read and changed over both protocols, and what becomes of it."""
+"""Log settings, read and changed over both protocols, and their effects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.conformance.exchange import Exchange, Grpc, Http, LogLines, Step, get, post, topic
-from tests.conformance.inferring import Inference, text
+from tests.conformance.inference import Inference, text
 from tritonpy_protos import grpc_service_pb2 as pb
 
 LOGGING = "/v2/logging"
@@ -67,14 +67,14 @@ def settings(values: tuple[tuple[str, str, Any], ...]) -> Grpc:
 
 
 def empty(name: str) -> Grpc:
-    """Return the call that names a setting and gives it no value."""
+    """Return the call that names a setting without a value."""
     message = pb.LogSettingsRequest()
     message.settings[name].SetInParent()
     return Grpc("LogSettings", message)
 
 
 def changed(name: str, *steps: Step) -> Exchange:
-    """Return an exchange that leaves the settings as it found them."""
+    """Return an exchange that restores the settings at its end."""
     return Exchange(name, (*steps, post(LOGGING, PLAIN)))
 
 
@@ -83,10 +83,11 @@ def body(given: Any) -> bytes:
 
 
 def logged(marker: str, count: int, **given: Any) -> Exchange:
-    """Return the exchange that says something at every level through a model, under the settings that are given."""
-    said = Inference("logging", {"TEXT": text(marker)}).grpc()
+    """Return the exchange that logs at every level through a model, under the given settings."""
+    inference_call = Inference("logging", {"TEXT": text(marker)}).grpc()
     return Exchange(
-        f"the lines of a model: {marker}", (post(LOGGING, given), said, post(LOGGING, PLAIN), LogLines(marker, count))
+        f"the lines of a model: {marker}",
+        (post(LOGGING, given), inference_call, post(LOGGING, PLAIN), LogLines(marker, count)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Metrics that models make themselves."""
+"""Metrics that models create."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.conformance.exchange import Exchange, Metrics, topic
-from tests.conformance.inferring import Inference, given
+from tests.conformance.inference import Inference, given
 
 FAMILY = "own_{}"
 KINDS = ("COUNTER", "GAUGE", "HISTOGRAM")
@@ -101,11 +101,11 @@ FAMILIES: dict[str, list[Any]] = {
 
 
 def planned(plan: list[Any]) -> Inference:
-    return Inference("metering", {"PLAN": given("BYTES", json.dumps(plan))}, patience=10)
+    return Inference("metering", {"PLAN": given("BYTES", json.dumps(plan))}, timeout_s=10)
 
 
 def made(name: str, plan: list[Any]) -> Exchange:
-    """Return the exchange of a plan about a family of its own."""
+    """Return the exchange of a plan about its own family."""
     kind = name.partition(" ")[0].upper()
     family = FAMILY.format(name.replace(" ", "_"))
     return Exchange(name, (planned([["family", "f", family, kind], *plan]).grpc(), Metrics(family)))

@@ -1,4 +1,4 @@
-"""What is left of the counters where those of latencies are off: the others stand still."""
+"""Counters without latency counters: the remaining ones are unaffected."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Parameters of requests: what has a meaning, what is passed on, what is refused; over both protocols."""
+"""Request parameters over both protocols: reserved, passed on, and refused."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tests.conformance.exchange import Exchange, Grpc, Http, post, topic
-from tests.conformance.inferring import Inference, given
+from tests.conformance.inference import Inference, given
 from tests.conformance.topics.request_fields import IDS
 from tritonpy_protos import grpc_service_pb2 as pb
 

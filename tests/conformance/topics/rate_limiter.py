@@ -1,11 +1,11 @@
-"""Instances that need resources which others need too: what cannot be met is refused, and nobody executes beside one with whom it shares the last."""
+"""Rate limiter: instances with shared resources; requirements that cannot be met are refused."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Listed, Together, load, topic, unload
-from tests.conformance.inferring import Inference, text
+from tests.conformance.exchange import Concurrent, Exchange, IndexEntry, load, topic, unload
+from tests.conformance.inference import Inference, text
 from tests.conformance.topics.instances import CONFIG
 
 FLAGS = (
@@ -17,7 +17,7 @@ FLAGS = (
 
 
 def limited(count: int = 1, priority: int = 0, **needs: int) -> dict[str, Any]:
-    """Return a group whose instances need the named resources; those whose name begins with G are global."""
+    """Return a group whose instances need the named resources; names that begin with G are global."""
     resources = [
         {"name": name.removeprefix("G"), "count": number, "global": name[0] == "G"} for name, number in needs.items()
     ]
@@ -39,31 +39,31 @@ MET = {
 }
 
 
-def asked(model: str, **what: Any) -> Any:
-    return Inference(model, {"IN": text(what)}, patience=30).json()
+def infer(model: str, **what: Any) -> Any:
+    return Inference(model, {"IN": text(what)}, timeout_s=30).json()
 
 
 def refused(what: str, groups: tuple[dict[str, Any], ...]) -> Exchange:
-    return Exchange(f"refused: {what}", (unload("limited_a"), loading("limited_a", *groups), Listed("limited_a")))
+    return Exchange(f"refused: {what}", (unload("limited_a"), loading("limited_a", *groups), IndexEntry("limited_a")))
 
 
 def met(what: str, groups: tuple[dict[str, Any], ...]) -> Exchange:
     steps = (
         unload("limited_a"),
         loading("limited_a", *groups),
-        Together((asked("limited_a", alone=f"met {what}"),) * 2),
+        Concurrent((infer("limited_a", alone=f"met {what}"),) * 2),
     )
     return Exchange(f"met: {what}", steps)
 
 
 def exclusive(what: str, a: tuple[dict[str, Any], ...], b: tuple[dict[str, Any], ...]) -> Exchange:
-    """Two models, asked at the same time: nobody of theirs ever executes beside another one."""
-    both = (asked("limited_a", alone=what), asked("limited_b", alone=what))
+    """Two models with concurrent requests: their executions never overlap."""
+    both = (infer("limited_a", alone=what), infer("limited_b", alone=what))
     loads = (unload("limited_a"), unload("limited_b"), loading("limited_a", *a), loading("limited_b", *b))
-    return Exchange(f"exclusive: {what}", (*loads, Together(both * 6), unload("limited_b")))
+    return Exchange(f"exclusive: {what}", (*loads, Concurrent(both * 6), unload("limited_b")))
 
 
-# The last one of its server: the real Triton 2.51 goes on refusing every model that names the resource.
+# Last on its server, because the real Triton 2.51 then refuses every model that names the resource.
 BOTH = refused("of the device and of the world", (limited(R1=1), limited(GR1=1)))
 
 TOPIC = topic(
@@ -78,12 +78,12 @@ TOPIC = topic(
         Exchange(
             "not limited: there is enough for two",
             (unload("limited_a"), loading("limited_a", limited(2, R1=2)),
-             Together((asked("limited_a", meet=["enough", 2]),) * 2)),
+             Concurrent((infer("limited_a", meet=["enough", 2]),) * 2)),
         ),
         Exchange(
             "in place: more than there is",
-            (unload("limited_a"), loading("limited_a", limited(R1=2)), loading("limited_a", limited(R1=5)), Listed("limited_a"),
-             asked("limited_a", alone="in place"), loading("limited_a", limited(R1=4)), asked("limited_a", alone="in place")),
+            (unload("limited_a"), loading("limited_a", limited(R1=2)), loading("limited_a", limited(R1=5)), IndexEntry("limited_a"),
+             infer("limited_a", alone="in place"), loading("limited_a", limited(R1=4)), infer("limited_a", alone="in place")),
         ),
         BOTH,
     ),

@@ -1,4 +1,4 @@
-"""Models are loaded, unloaded and listed by clients."""
+"""Loading, unloading and listing of models by clients."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import base64
 import json
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Grpc, Http, Listed, Step, get, load, post, topic, unload
-from tests.conformance.inferring import Inference, given
+from tests.conformance.exchange import Exchange, Grpc, Http, IndexEntry, Step, get, load, post, topic, unload
+from tests.conformance.inference import Inference, given
 from tests.conformance.repository import MODELS
 from tritonpy_protos import grpc_service_pb2 as pb
 
@@ -18,10 +18,10 @@ TENSORS: dict[str, Any] = {
     "output": [{"name": "OUT", "data_type": "TYPE_INT32", "dims": [-1]}],
 }
 CONFIG: dict[str, Any] = {"backend": "python", **TENSORS}
-AGAIN = (load("identity"), Listed("identity"))
-AWAY = "never_loaded"  # is not loaded: its unloads are answered at once
+AGAIN = (load("identity"), IndexEntry("identity"))
+AWAY = "never_loaded"  # not loaded, so its unloads return immediately
 PATH = "/v2/repository/models/identity"
-ASK = Inference("identity", {"IN": given("INT32", 1, 2)}).grpc()
+QUERY = Inference("identity", {"IN": given("INT32", 1, 2)}).grpc()
 PARAMETERS: dict[str, Any] = {
     "parameters that are a list": {"parameters": []},
     "parameters that are text": {"parameters": "config"},
@@ -73,7 +73,7 @@ NAMES = {
 
 
 def loaded(name: str, body: Any) -> Exchange:
-    return Exchange(f"load: {name}", (post(f"{PATH}/load", body), Listed("identity"), ASK))
+    return Exchange(f"load: {name}", (post(f"{PATH}/load", body), IndexEntry("identity"), QUERY))
 
 
 def by_grpc(name: str = "identity", repository: str = "", **parameters: pb.ModelRepositoryParameter) -> Grpc:
@@ -114,13 +114,13 @@ TOPIC = topic(
     [
         *(loaded(name, body) for name, body in {**PARAMETERS, **BODIES}.items()),
         *(loaded(f"config with {name}", {"parameters": {"config": text % SPECIFIED}}) for name, text in LENIENT.items()),
-        Exchange("load: a file with a leading slash", (load("identity", CONFIG, {"/1/model.py": FILE}), ASK, *AGAIN)),
-        Exchange("load: an override and none", (load("identity", {**CONFIG, "max_batch_size": 2}), load("identity"), get("/v2/models/identity/config"), unload("identity"), Listed("identity"), *AGAIN)),
-        Exchange("load: an override, a failure and none", (load("identity", {**CONFIG, "max_batch_size": 2}), load("identity", {**CONFIG, "max_batch_size": -1}), load("identity"), get("/v2/models/identity/config"), unload("identity"), Listed("identity"), *AGAIN)),
-        Exchange("load: files, an override and none", (load("identity", CONFIG, {"7/model.py": FILE}), load("identity", {**CONFIG, "max_batch_size": 2}), load("identity"), get("/v2/models/identity/config"), unload("identity"), Listed("identity"), *AGAIN)),
-        Exchange("load: again", (load("identity"), load("identity"), Listed("identity"), ASK)),
-        Exchange("load: files", (load("identity", CONFIG, {"1/model.py": FILE}), ASK, get("/v2/models/identity"), *AGAIN)),
-        Exchange("load: another version's files", (load("identity", CONFIG, {"7/model.py": FILE}), ASK, get("/v2/models/identity"), *AGAIN)),
+        Exchange("load: a file with a leading slash", (load("identity", CONFIG, {"/1/model.py": FILE}), QUERY, *AGAIN)),
+        Exchange("load: an override and none", (load("identity", {**CONFIG, "max_batch_size": 2}), load("identity"), get("/v2/models/identity/config"), unload("identity"), IndexEntry("identity"), *AGAIN)),
+        Exchange("load: an override, a failure and none", (load("identity", {**CONFIG, "max_batch_size": 2}), load("identity", {**CONFIG, "max_batch_size": -1}), load("identity"), get("/v2/models/identity/config"), unload("identity"), IndexEntry("identity"), *AGAIN)),
+        Exchange("load: files, an override and none", (load("identity", CONFIG, {"7/model.py": FILE}), load("identity", {**CONFIG, "max_batch_size": 2}), load("identity"), get("/v2/models/identity/config"), unload("identity"), IndexEntry("identity"), *AGAIN)),
+        Exchange("load: again", (load("identity"), load("identity"), IndexEntry("identity"), QUERY)),
+        Exchange("load: files", (load("identity", CONFIG, {"1/model.py": FILE}), QUERY, get("/v2/models/identity"), *AGAIN)),
+        Exchange("load: another version's files", (load("identity", CONFIG, {"7/model.py": FILE}), QUERY, get("/v2/models/identity"), *AGAIN)),
         *(
             Exchange(
                 f"name {title}/http",
@@ -144,18 +144,18 @@ TOPIC = topic(
             for key in ("unload_dependents", "unknown")
             for kind, parameters in of_every_kind(key).items()
         ),
-        Exchange("load by gRPC: files", (by_grpc("identity", "", **WITH_FILES), ASK, *AGAIN)),
-        Exchange("unload: twice", (unload("identity"), Listed("identity"), unload("identity"), Listed("identity"), ASK, *AGAIN)),
+        Exchange("load by gRPC: files", (by_grpc("identity", "", **WITH_FILES), QUERY, *AGAIN)),
+        Exchange("unload: twice", (unload("identity"), IndexEntry("identity"), unload("identity"), IndexEntry("identity"), QUERY, *AGAIN)),
         Exchange("unload: what is unknown", (unload("not_there"), unloaded_by_grpc("not_there"))),
-        Exchange("unload: what was never loaded", (unload(AWAY), Listed(AWAY))),
+        Exchange("unload: what was never loaded", (unload(AWAY), IndexEntry(AWAY))),
         *(
             Exchange(f"unload: dependents {value!r}", (post(f"/v2/repository/models/{AWAY}/unload", {"parameters": {"unload_dependents": value}}),))
             for value in (True, False, "true", 1, None)
         ),
         *(Exchange(f"unload: body {name}", (post(f"/v2/repository/models/{AWAY}/unload", body),)) for name, body in BODIES.items()),
         Exchange("unload: an unknown parameter", (post(f"/v2/repository/models/{AWAY}/unload", {"parameters": {"unknown": 1}}),)),
-        Exchange("unload: with dependents", (post(f"{PATH}/unload", {"parameters": {"unload_dependents": True}}), Listed("identity"), *AGAIN)),
-        Exchange("unload: what cannot be read", (post(f"{PATH}/unload", {"parameters": {"unload_dependents": 1}}), Listed("identity"), *AGAIN)),
+        Exchange("unload: with dependents", (post(f"{PATH}/unload", {"parameters": {"unload_dependents": True}}), IndexEntry("identity"), *AGAIN)),
+        Exchange("unload: what cannot be read", (post(f"{PATH}/unload", {"parameters": {"unload_dependents": 1}}), IndexEntry("identity"), *AGAIN)),
         indexed("everything", post("/v2/repository/index")),
         indexed("of a repository", post("/v2/repository/some/index", {})),
         *(indexed(f"ready {name}", post("/v2/repository/index", {"ready": value})) for name, value in READY.items()),

@@ -1,4 +1,4 @@
-"""The JSON of an inference: fields that are missing, of another type, twice there, or unknown."""
+"""The JSON of an inference: missing, mistyped, duplicate and unknown fields."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
 
 
 def without(*path: Any) -> dict[str, Any]:
-    """Return the whole request less one place."""
+    """Return the whole request without the value at one place."""
     request = changed(*path, to=None)
     place: Any = request
     for key in path[:-1]:
@@ -79,7 +79,7 @@ def without(*path: Any) -> dict[str, Any]:
     return request
 
 
-def said(name: str, body: Any) -> Exchange:
+def infer(name: str, body: Any) -> Exchange:
     return Exchange(name, (post(PATH, body),))
 
 
@@ -115,27 +115,27 @@ TOPIC = topic(
     "request fields",
     "pair",
     [
-        said("whole", WHOLE),
-        *(said(f"without {'/'.join(map(str, path))}", without(*path)) for path in PLACES.values() if path[-1] not in ("id", "parameters", "outputs")),
-        *(said(f"{name} is {kind}", changed(*path, to=value)) for name, path in PLACES.items() for kind, value in VALUES.items()),
+        infer("whole", WHOLE),
+        *(infer(f"without {'/'.join(map(str, path))}", without(*path)) for path in PLACES.values() if path[-1] not in ("id", "parameters", "outputs")),
+        *(infer(f"{name} is {kind}", changed(*path, to=value)) for name, path in PLACES.items() for kind, value in VALUES.items()),
         *(Exchange(f"body {name}", (Http(PATH, body, "POST"),)) for name, body in (BODIES | TWICE).items()),
-        *(said(f"id {name}", {"id": value, **WHOLE}) for name, value in IDS.items()),
-        *(said(f"outputs {name}", {**WHOLE, "outputs": value}) for name, value in OUTPUTS.items()),
-        *(said(f"binary_data {name}", {**WHOLE, "outputs": [{**OUTPUT, "parameters": {"binary_data": value}}]}) for name, value in SWITCHES.items()),
-        *(said(f"binary_data_output {name}", {**WHOLE, "parameters": {"binary_data_output": value}}) for name, value in SWITCHES.items()),
-        said("binary_data_output but for one", {**WHOLE, "parameters": {"binary_data_output": True}, "outputs": [{**OUTPUT, "parameters": {"binary_data": False}}, {"name": "OUT_B"}]}),
-        said("binary and JSON outputs", {**WHOLE, "outputs": [OUTPUT, {"name": "OUT_B", "parameters": {"binary_data": True}}]}),
-        *(said(f"output parameters {name}", {**WHOLE, "outputs": [{**OUTPUT, "parameters": value}]}) for name, value in VALUES.items()),
-        *(said(f"further input parameter {name}", changed("inputs", 0, "parameters", to={"own": value})) for name, value in VALUES.items()),
-        said("further fields", {**WHOLE, "model_name": "other", "own": {"a": [1]}}),
-        said("an input twice", {"inputs": [*WHOLE["inputs"], WHOLE["inputs"][0]]}),
-        said("an input too many", {"inputs": [*WHOLE["inputs"], {**WHOLE["inputs"][0], "name": "IN_C"}]}),
-        said("an input too few", {"inputs": WHOLE["inputs"][:1]}),
-        said("inputs in another order", {"inputs": WHOLE["inputs"][::-1]}),
-        said("no inputs", {"inputs": []}),
-        said("an unknown input in place of another", changed("inputs", 0, "name", to="IN_C")),
-        said("no data but a size of zero", changed("inputs", 0, to={"name": "IN_A", "datatype": "INT32", "shape": [1, 2], "parameters": {"binary_data_size": 0}})),
-        said("data and a size", changed("inputs", 0, "parameters", to={"binary_data_size": 8})),
-        *(said(f"binary_data_size {name} without bytes", changed("inputs", 0, to={"name": "IN_A", "datatype": "INT32", "shape": [1, 2], "parameters": {"binary_data_size": value}})) for name, value in {**VALUES, "eight": 8, "negative": -8, "huge": 2**63, "past 64 bits": 2**64}.items()),
+        *(infer(f"id {name}", {"id": value, **WHOLE}) for name, value in IDS.items()),
+        *(infer(f"outputs {name}", {**WHOLE, "outputs": value}) for name, value in OUTPUTS.items()),
+        *(infer(f"binary_data {name}", {**WHOLE, "outputs": [{**OUTPUT, "parameters": {"binary_data": value}}]}) for name, value in SWITCHES.items()),
+        *(infer(f"binary_data_output {name}", {**WHOLE, "parameters": {"binary_data_output": value}}) for name, value in SWITCHES.items()),
+        infer("binary_data_output but for one", {**WHOLE, "parameters": {"binary_data_output": True}, "outputs": [{**OUTPUT, "parameters": {"binary_data": False}}, {"name": "OUT_B"}]}),
+        infer("binary and JSON outputs", {**WHOLE, "outputs": [OUTPUT, {"name": "OUT_B", "parameters": {"binary_data": True}}]}),
+        *(infer(f"output parameters {name}", {**WHOLE, "outputs": [{**OUTPUT, "parameters": value}]}) for name, value in VALUES.items()),
+        *(infer(f"further input parameter {name}", changed("inputs", 0, "parameters", to={"own": value})) for name, value in VALUES.items()),
+        infer("further fields", {**WHOLE, "model_name": "other", "own": {"a": [1]}}),
+        infer("an input twice", {"inputs": [*WHOLE["inputs"], WHOLE["inputs"][0]]}),
+        infer("an input too many", {"inputs": [*WHOLE["inputs"], {**WHOLE["inputs"][0], "name": "IN_C"}]}),
+        infer("an input too few", {"inputs": WHOLE["inputs"][:1]}),
+        infer("inputs in another order", {"inputs": WHOLE["inputs"][::-1]}),
+        infer("no inputs", {"inputs": []}),
+        infer("an unknown input in place of another", changed("inputs", 0, "name", to="IN_C")),
+        infer("no data but a size of zero", changed("inputs", 0, to={"name": "IN_A", "datatype": "INT32", "shape": [1, 2], "parameters": {"binary_data_size": 0}})),
+        infer("data and a size", changed("inputs", 0, "parameters", to={"binary_data_size": 8})),
+        *(infer(f"binary_data_size {name} without bytes", changed("inputs", 0, to={"name": "IN_A", "datatype": "INT32", "shape": [1, 2], "parameters": {"binary_data_size": value}})) for name, value in {**VALUES, "eight": 8, "negative": -8, "huge": 2**63, "past 64 bits": 2**64}.items()),
     ],
 )  # fmt: skip

@@ -1,11 +1,11 @@
-"""What a model learns of its requests, and requests that are executed together."""
+"""Request properties in a model, and requests that are executed together."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Grpc, Together, get, post, topic
-from tests.conformance.inferring import Inference, both, given
+from tests.conformance.exchange import Concurrent, Exchange, Grpc, get, post, topic
+from tests.conformance.inference import Inference, both, given
 from tritonpy_protos import grpc_service_pb2 as pb
 
 PLAIN = Inference("echo_request", {"IN": given("INT32", 7)})
@@ -69,9 +69,9 @@ TOPIC = topic(
                 Grpc("ModelReady", pb.ModelReadyRequest(name="echo_request")),
             ),
         ),
-        Exchange("four together", (Together((rows(1).grpc(),) * 4),), {"batched": 4}),
+        Exchange("four together", (Concurrent((rows(1).grpc(),) * 4),), {"batched": 4}),
         Exchange("four rows at once", (rows(4).grpc(),), {"batched": 1}),
-        Exchange("two requests of two rows", (Together((rows(2).grpc(),) * 2),), {"batched": 2}),
+        Exchange("two requests of two rows", (Concurrent((rows(2).grpc(),) * 2),), {"batched": 2}),
         Exchange("too many rows", (rows(9).grpc(), rows(9).binary())),
         Exchange("batched metadata", (get("/v2/models/batched"), get("/v2/models/batched/config"))),
     ],

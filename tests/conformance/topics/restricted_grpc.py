@@ -1,4 +1,4 @@
-"""gRPC calls that need metadata: every category, with it and without."""
+"""gRPC calls that need metadata: every category, with and without it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import replace
 from google.protobuf.message import Message
 
 from tests.conformance.exchange import Exchange, Grpc, Stream, topic
-from tests.conformance.inferring import Inference, given, streamed
+from tests.conformance.inference import Inference, given, streamed
 from tritonpy_protos import grpc_service_pb2 as pb
 
 PREFIX = "triton-grpc-protocol-"
 SECRET = (f"{PREFIX}key", "v=1")
 OTHER = (f"{PREFIX}health-key", "well")
-ASKED = Inference("echo_request", {"IN": given("INT32", 7)}, outputs=("REQUEST",))
+INFERENCE = Inference("echo_request", {"IN": given("INT32", 7)}, outputs=("REQUEST",))
 CALLS: dict[str, Message] = {
     "ServerLive": pb.ServerLiveRequest(),
     "ServerReady": pb.ServerReadyRequest(),
     "ModelReady": pb.ModelReadyRequest(name="echo_request"),
     "ServerMetadata": pb.ServerMetadataRequest(),
     "ModelMetadata": pb.ModelMetadataRequest(name="echo_request"),
-    "ModelInfer": ASKED.message(),
+    "ModelInfer": INFERENCE.message(),
     "ModelConfig": pb.ModelConfigRequest(name="echo_request"),
     "ModelStatistics": pb.ModelStatisticsRequest(name="never_there"),
     "RepositoryIndex": pb.RepositoryIndexRequest(ready=True),
@@ -39,7 +39,7 @@ WRONG = {
     "key of another": (OTHER,),
     "second of two": ((SECRET[0], "v=2"), SECRET),
 }
-STREAM = streamed(ASKED.named(id="1"), ASKED.named(id="2"))
+STREAM = streamed(INFERENCE.named(id="1"), INFERENCE.named(id="2"))
 
 
 def stream(name: str, *metadata: tuple[str, str]) -> Exchange:
@@ -58,14 +58,14 @@ TOPIC = topic(
         *(
             Exchange(f"{name}: with", (Grpc(name, message, metadata=(SECRET, OTHER)),))
             for name, message in CALLS.items()
-            if name != "ServerMetadata"  # it says who the server is
+            if name != "ServerMetadata"  # it contains the server's name
         ),
         *(
             Exchange(name, (Grpc("ModelConfig", CALLS["ModelConfig"], metadata=given),))
             for name, given in WRONG.items()
         ),
         *(
-            Exchange(f"inference: {name}", (Grpc("ModelInfer", ASKED.message(), metadata=given),))
+            Exchange(f"inference: {name}", (Grpc("ModelInfer", INFERENCE.message(), metadata=given),))
             for name, given in WRONG.items()
         ),
         *(stream(name, *given) for name, given in WRONG.items()),

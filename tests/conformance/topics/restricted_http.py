@@ -1,16 +1,16 @@
-"""HTTP calls that need a header: every category, with the header and without."""
+"""HTTP calls that need a header: every category, with and without the header."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tests.conformance.exchange import CONTROL_KEY, Exchange, Http, get, post, topic
-from tests.conformance.inferring import Inference, given
+from tests.conformance.inference import Inference, given
 
 SECRET = ("infer-key", "v=1")
 CONTROLLED = ("health", "model-repository", "statistics")
 OTHERS = ("metadata", "inference", "model-config", "shared-memory", "trace", "logging")
-ASKED = Inference("echo_request", {"IN": given("INT32", 7)}, outputs=("REQUEST",))
+INFERENCE = Inference("echo_request", {"IN": given("INT32", 7)}, outputs=("REQUEST",))
 GENERATE = "/v2/models/echo_request/generate"
 CALLS: dict[str, Http] = {
     "live": get("/v2/health/live"),
@@ -28,11 +28,11 @@ CALLS: dict[str, Http] = {
     "model": get("/v2/models/echo_request"),
     "version": get("/v2/models/echo_request/versions/1"),
     "configuration": get("/v2/models/echo_request/config"),
-    "inference": ASKED.json(),
-    "binary inference": ASKED.binary(),
-    "inference by GET": get(ASKED.path),
-    "inference of nobody": replace(ASKED.json(), path="/v2/models/never_there/infer"),
-    "inference of a strange version": replace(ASKED.json(), path="/v2/models/echo_request/versions/x/infer"),
+    "inference": INFERENCE.json(),
+    "binary inference": INFERENCE.binary(),
+    "inference by GET": get(INFERENCE.path),
+    "inference of an unknown model": replace(INFERENCE.json(), path="/v2/models/never_there/infer"),
+    "inference of a strange version": replace(INFERENCE.json(), path="/v2/models/echo_request/versions/x/infer"),
     "generate by GET": get(GENERATE),
     "generate nothing": post(GENERATE, {}),
     "generate_stream by GET": get(f"{GENERATE}_stream"),
@@ -56,7 +56,7 @@ WRONG = {
     "another name": (("infer_key", "v=1"),),
     "second of two": (("infer-key", "v=2"), SECRET),
 }
-LISTED_ELSEWHERE = {"server", "unknown model ready", "inference of nobody"}
+NOT_REPEATED = {"server", "unknown model ready", "inference of an unknown model"}
 """With the header they differ as they do without restrictions."""
 RIGHT = {"capitals": (("INFER-KEY", "v=1"),), "first of two": (SECRET, ("infer-key", "v=2"))}
 
@@ -73,19 +73,19 @@ TOPIC = topic(
         *(
             Exchange(f"{name}: with", (with_headers(call, SECRET, CONTROL_KEY),))
             for name, call in CALLS.items()
-            if name not in LISTED_ELSEWHERE
+            if name not in NOT_REPEATED
         ),
         *(
             Exchange(name, (with_headers(CALLS["configuration"], *headers),))
             for name, headers in (WRONG | RIGHT).items()
         ),
         *(
-            Exchange(f"inference: {name}", (with_headers(ASKED.binary(), *headers),))
+            Exchange(f"inference: {name}", (with_headers(INFERENCE.binary(), *headers),))
             for name, headers in (WRONG | RIGHT).items()
         ),
         Exchange(
             "a refused inference is not counted",
-            (ASKED.json(), with_headers(ASKED.json(), SECRET)),
+            (INFERENCE.json(), with_headers(INFERENCE.json(), SECRET)),
             {"echo_request": 1},
         ),
     ],

@@ -1,4 +1,4 @@
-"""Shared memory: regions, and tensors that lie in them."""
+"""Shared memory: regions, and tensors in them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.exchange import MEMORY_KEY, Exchange, Grpc, Http, Stream, WithMemory, get, post, topic
-from tests.conformance.inferring import given
+from tests.conformance.exchange import MEMORY_KEY, Exchange, Grpc, Http, SharedMemorySteps, Stream, get, post, topic
+from tests.conformance.inference import given
 from tritonpy_protos import grpc_service_pb2 as pb
 
 LEFT, RIGHT = np.array([1, 2, 3, 4], np.float32), np.array([0.5, 0.25, -3, 1e9], np.float32)
@@ -44,13 +44,16 @@ def unregister_grpc(region: str = "") -> Grpc:
 
 
 def place(offset: int | None = 0, byte_size: int | None = 16, region: Any = "r") -> dict[str, Any]:
-    """Return the parameters of a tensor in a region, but for those that are None."""
+    """Return the parameters of a tensor in a region, without those that are None."""
     given = {"shared_memory_region": region, "shared_memory_offset": offset, "shared_memory_byte_size": byte_size}
     return {key: value for key, value in given.items() if value is not None}
 
 
 def add(first: dict[str, Any], outputs: dict[str, dict[str, Any]] | None = None, model: str = "add_sub") -> Http:
-    """Return a request whose first input has these parameters, the second one is at 16; `outputs` are parameters by name."""
+    """Return a request whose first input has these parameters; the second one is at offset 16.
+
+    `outputs` are parameters by name.
+    """
     inputs = [
         {"name": name, "datatype": "FP32", "shape": [4], "parameters": parameters}
         for name, parameters in (("INPUT0", first), ("INPUT1", place(16)))
@@ -85,15 +88,17 @@ def grpc(*arguments: Any, **fields: Any) -> Grpc:
     return Grpc("ModelInfer", message(*arguments, **fields))
 
 
-def with_memory(name: str, *steps: Http | Grpc | Stream, content: bytes = CONTENT, counted: bool = False) -> Exchange:
-    return Exchange(name, (WithMemory(content, steps),), {"add_sub": 1} if counted else {})
+def shared_memory_steps(
+    name: str, *steps: Http | Grpc | Stream, content: bytes = CONTENT, counted: bool = False
+) -> Exchange:
+    return Exchange(name, (SharedMemorySteps(content, steps),), {"add_sub": 1} if counted else {})
 
 
 def both(name: str, *arguments: Any, counted: bool = False) -> list[Exchange]:
     """Return one inference by each protocol, with the whole memory registered as `r`."""
     return [
-        with_memory(f"{name}/http", register(), add(*arguments), counted=counted),
-        with_memory(f"{name}/grpc", register_grpc(), grpc(*arguments), counted=counted),
+        shared_memory_steps(f"{name}/http", register(), add(*arguments), counted=counted),
+        shared_memory_steps(f"{name}/grpc", register_grpc(), grpc(*arguments), counted=counted),
     ]
 
 
@@ -150,33 +155,35 @@ TOPIC = topic(
     "add_sub datatypes repeat",
     [
         *(
-            with_memory(f"register {name}", post(path("system", "register", "r"), body), status())
+            shared_memory_steps(f"register {name}", post(path("system", "register", "r"), body), status())
             for name, body in REGISTRATIONS.items()
         ),
-        with_memory("register without a name", post(path("system", "register"), {"key": MEMORY_KEY, "byte_size": 8})),
-        with_memory("register twice", register(), register(), register_grpc(), status()),
-        with_memory(
+        shared_memory_steps(
+            "register without a name", post(path("system", "register"), {"key": MEMORY_KEY, "byte_size": 8})
+        ),
+        shared_memory_steps("register twice", register(), register(), register_grpc(), status()),
+        shared_memory_steps(
             "two regions", register("z"), register_grpc("a", byte_size=8, key=OTHER_KEY), status(), status_grpc()
         ),
-        with_memory("name with an escape", register("a%20b"), status(), status_grpc("a%20b")),
-        with_memory(
+        shared_memory_steps("name with an escape", register("a%20b"), status(), status_grpc("a%20b")),
+        shared_memory_steps(
             "two regions of one memory", register("z"), register_grpc("a", byte_size=8), status(), status_grpc()
         ),
-        with_memory("status of one", register(), status(region="r"), status_grpc("r"), status("cuda", "r")),
-        with_memory(
+        shared_memory_steps("status of one", register(), status(region="r"), status_grpc("r"), status("cuda", "r")),
+        shared_memory_steps(
             "unregister one",
             register("a"),
             register("b", key=OTHER_KEY),
             post(path("system", "unregister", "a")),
             status(),
         ),
-        with_memory(
+        shared_memory_steps(
             "unregister one by gRPC", register("a"), register("b", key=OTHER_KEY), unregister_grpc("a"), status_grpc()
         ),
-        with_memory(
+        shared_memory_steps(
             "unregister all by gRPC", register("a"), register("b", key=OTHER_KEY), unregister_grpc(), status_grpc()
         ),
-        with_memory(
+        shared_memory_steps(
             "unregister the other kind",
             register(),
             post(path("cuda", "unregister", "r")),
@@ -240,7 +247,7 @@ TOPIC = topic(
         *both("the second output of too few bytes", place(), {"OUTPUT0": place(64), "OUTPUT1": place(128, 1)}),
         *both("unknown model", place(region="gone"), None, "nobody"),
         *both("decoupled model", place(region="gone"), None, "repeat"),
-        with_memory(
+        shared_memory_steps(
             "wrong parameters over HTTP",
             register(),
             *(add(place(**{name: value}), {}) for name in ("offset", "byte_size") for value in (-1, "8", 0.5, 2**64)),
@@ -250,7 +257,7 @@ TOPIC = topic(
             add(place(), {"OUTPUT0": {**place(), "binary_data": True}}),
             add(place(), {"OUTPUT0": {**place(64), "binary_data": False}}),
         ),
-        with_memory(
+        shared_memory_steps(
             "wrong parameters over gRPC",
             register_grpc(),
             *(grpc(place(**{name: value})) for name, value in (("offset", "8"), ("byte_size", "8"), ("offset", -1))),
@@ -261,10 +268,14 @@ TOPIC = topic(
             grpc(place(), {"OUTPUT0": place(byte_size=None)}),
             grpc(place(), {"OUTPUT0": {**place(), "classification": 1}}),
         ),
-        with_memory("text", register(), text(0, len(TEXT), place(512, 512)), content=TEXT),
-        with_memory("text that is cut off", register(), text_grpc(0, len(TEXT) - 1, place(512, 512)), content=TEXT),
-        with_memory("text that does not fit", register(), text(0, len(TEXT), place(512, len(TEXT) - 1)), content=TEXT),
-        with_memory(
+        shared_memory_steps("text", register(), text(0, len(TEXT), place(512, 512)), content=TEXT),
+        shared_memory_steps(
+            "text that is cut off", register(), text_grpc(0, len(TEXT) - 1, place(512, 512)), content=TEXT
+        ),
+        shared_memory_steps(
+            "text that does not fit", register(), text(0, len(TEXT), place(512, len(TEXT) - 1)), content=TEXT
+        ),
+        shared_memory_steps(
             "stream",
             register(),
             Stream(
@@ -276,6 +287,6 @@ TOPIC = topic(
                 )
             ),
         ),
-        with_memory("unregistered before", register(), unregister_grpc("r"), add(place(), {}), grpc(place())),
+        shared_memory_steps("unregistered before", register(), unregister_grpc("r"), add(place(), {}), grpc(place())),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.conformance.exchange import Exchange, Grpc, get, post, topic
-from tests.conformance.inferring import Inference, given, streamed
+from tests.conformance.inference import Inference, given, streamed
 from tritonpy_protos import grpc_service_pb2 as pb
 
 ONE = Inference("identity", {"IN": given("INT32", 1)})
@@ -12,7 +12,7 @@ WRONG = Inference("identity", {"IN": given("FP32", 1)})
 MANY = Inference("square", {"IN": given("INT32", 2, shape=(1, 1))}, id="many")
 
 
-def told(model: str, version: str = "") -> tuple[object, ...]:
+def statistics(model: str, version: str = "") -> tuple[object, ...]:
     path = f"/versions/{version}" if version else ""
     return (
         get(f"/v2/models/{model}{path}/stats"),
@@ -25,7 +25,7 @@ TOPIC = topic(
     "identity labelled square versions",
     [
         *(
-            Exchange(f"untouched {model}{version and ' version '}{version}", told(model, version))
+            Exchange(f"untouched {model}{version and ' version '}{version}", statistics(model, version))
             for model, version in (
                 ("identity", ""),
                 ("versions", ""),
@@ -35,12 +35,12 @@ TOPIC = topic(
             )
         ),
         Exchange("after a request", (ONE.grpc(), ONE.json()), {"identity": 2}),
-        Exchange("and its JSON", told("identity")),
+        Exchange("and its JSON", statistics("identity")),
         Exchange(
             "after a refused request", (WRONG.grpc(), WRONG.binary(), get("/v2/models/identity/stats")), {"identity": 0}
         ),
         Exchange("after a batch", (BATCH.grpc(),), {"labelled": 1}),
-        Exchange("and its JSON by batch", told("labelled")),
+        Exchange("and its JSON by batch", statistics("labelled")),
         Exchange("after several answers", (streamed(MANY),), {"square": 1}),
         Exchange(
             "after an empty answer",
@@ -48,9 +48,9 @@ TOPIC = topic(
             {"square": 1},
         ),
         Exchange("all versions at once", (get("/v2/models/versions/stats"),)),
-        Exchange("unknown model", told("not_there")),
-        Exchange("unknown version", told("identity", "7")),
-        Exchange("a model that is not loaded", told("never_loaded")),
+        Exchange("unknown model", statistics("not_there")),
+        Exchange("unknown version", statistics("identity", "7")),
+        Exchange("a model that is not loaded", statistics("never_loaded")),
         Exchange("a method that is not taken", (post("/v2/models/stats"), post("/v2/models/identity/stats", {}))),
         Exchange("a version without a name", (Grpc("ModelStatistics", pb.ModelStatisticsRequest(version="1")),)),
     ],

@@ -1,16 +1,16 @@
-"""What a configuration demands of requests: batch sizes, shapes, optional inputs, reshaped tensors."""
+"""Rules of a configuration for requests: batch sizes, shapes, optional inputs, reshaped tensors."""
 
 from __future__ import annotations
 
 from tests.conformance.exchange import Exchange, topic
-from tests.conformance.inferring import Given, Inference, given
+from tests.conformance.inference import Given, Inference, given
 
 A = given("INT32", 1, 2, shape=(1, 2))
 B = given("INT32", 3, 4, 5, shape=(1, 3))
 C = given("BYTES", "x", shape=(1, 1))
 
 
-def asked(name: str, model: str, **inputs: Given) -> list[Exchange]:
+def over_both(name: str, model: str, **inputs: Given) -> list[Exchange]:
     inference = Inference(model, inputs)
     return [Exchange(f"{name}/http", (inference.json(),)), Exchange(f"{name}/grpc", (inference.grpc(),))]
 
@@ -43,31 +43,38 @@ TOPIC = topic(
     "tensor rules",
     "pair raw_batched reshaped some_optional identity raw_one raw_open",
     [
-        *(asked(f"one of two inputs with {name}", "pair", IN_A=ints(*shape), IN_B=C) for name, shape in SHAPES.items()),
-        *(asked(f"an open dimension with {name}", "raw_batched", IN=ints(*shape)) for name, shape in OPEN.items()),
         *(
-            asked(f"{name} reshaped with {kind}", "reshaped", **{name: ints(*shape)})
+            over_both(f"one of two inputs with {name}", "pair", IN_A=ints(*shape), IN_B=C)
+            for name, shape in SHAPES.items()
+        ),
+        *(over_both(f"an open dimension with {name}", "raw_batched", IN=ints(*shape)) for name, shape in OPEN.items()),
+        *(
+            over_both(f"{name} reshaped with {kind}", "reshaped", **{name: ints(*shape)})
             for name, shapes in RESHAPED.items()
             for kind, shape in shapes.items()
         ),
-        asked("reshaped all at once", "reshaped", IN_SCALAR=ints(2, 1), IN_FLAT=ints(2, 2, 2), IN_OPEN=ints(2, 1, 2)),
-        asked("batches that differ", "pair", IN_A=ints(2, 2), IN_B=C),
-        asked("a fixed shape of another size", "raw_one", IN=ints(4)),
-        asked("a fixed shape with a batch", "raw_one", IN=ints(1, 3)),
-        asked("open dimensions", "raw_open", IN=ints(2, 3)),
-        asked("an open dimension too few", "raw_open", IN=ints(6)),
-        asked("all optional inputs", "some_optional", IN_A=A, IN_B=B, IN_C=C),
-        asked("one optional input", "some_optional", IN_A=A, IN_C=C),
-        asked("no optional input", "some_optional", IN_A=A),
-        asked("optional inputs alone", "some_optional", IN_B=B, IN_C=C),
-        asked("no input", "some_optional"),
-        asked("an optional input of another datatype", "some_optional", IN_A=A, IN_B=given("FP32", 1, shape=(1, 1))),
-        asked(
+        over_both(
+            "reshaped all at once", "reshaped", IN_SCALAR=ints(2, 1), IN_FLAT=ints(2, 2, 2), IN_OPEN=ints(2, 1, 2)
+        ),
+        over_both("batches that differ", "pair", IN_A=ints(2, 2), IN_B=C),
+        over_both("a fixed shape of another size", "raw_one", IN=ints(4)),
+        over_both("a fixed shape with a batch", "raw_one", IN=ints(1, 3)),
+        over_both("open dimensions", "raw_open", IN=ints(2, 3)),
+        over_both("an open dimension too few", "raw_open", IN=ints(6)),
+        over_both("all optional inputs", "some_optional", IN_A=A, IN_B=B, IN_C=C),
+        over_both("one optional input", "some_optional", IN_A=A, IN_C=C),
+        over_both("no optional input", "some_optional", IN_A=A),
+        over_both("optional inputs alone", "some_optional", IN_B=B, IN_C=C),
+        over_both("no input", "some_optional"),
+        over_both(
+            "an optional input of another datatype", "some_optional", IN_A=A, IN_B=given("FP32", 1, shape=(1, 1))
+        ),
+        over_both(
             "an optional input of another shape", "some_optional", IN_A=A, IN_C=given("BYTES", "a", "b", shape=(1, 2))
         ),
-        asked("an optional input of another batch", "some_optional", IN_A=A, IN_B=ints(2, 1)),
-        asked("an unknown input besides", "some_optional", IN_A=A, IN_D=B),
-        asked("an unknown input instead", "some_optional", IN_D=A),
-        asked("inputs too many", "some_optional", IN_A=A, IN_B=B, IN_C=C, IN_D=C),
+        over_both("an optional input of another batch", "some_optional", IN_A=A, IN_B=ints(2, 1)),
+        over_both("an unknown input besides", "some_optional", IN_A=A, IN_D=B),
+        over_both("an unknown input instead", "some_optional", IN_D=A),
+        over_both("inputs too many", "some_optional", IN_A=A, IN_B=B, IN_C=C, IN_D=C),
     ],
 )

@@ -1,9 +1,9 @@
-"""Tensors: every datatype in and out, every kind of array, and the functions that deal with them."""
+"""Tensors: every datatype in and out, every kind of array, and the tensor functions."""
 
 from __future__ import annotations
 
 from tests.conformance.exchange import Exchange, topic
-from tests.conformance.inferring import Given, Inference, both, given, text
+from tests.conformance.inference import Given, Inference, both, given, text
 from tests.conformance.model_source import keys
 
 VALUES: dict[str, Given] = {

@@ -1,4 +1,4 @@
-"""Which requests are traced, read and changed over both protocols."""
+"""Trace settings, read and changed over both protocols, and their effects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from tests.conformance.exchange import Exchange, Grpc, Http, Step, get, post, topic, unload
-from tests.conformance.inferring import Inference, given
+from tests.conformance.inference import Inference, given
 from tritonpy_protos import grpc_service_pb2 as pb
 
 FLAGS = ("--trace-config=triton,file=traces.json", "--trace-config=rate=100", "--trace-config=triton,log-frequency=7")
@@ -90,7 +90,7 @@ def setting(values: dict[str, list[str]], model: str = "") -> Grpc:
 
 
 def changed(name: str, *steps: Step) -> Exchange:
-    """Return an exchange that leaves the settings as it found them."""
+    """Return an exchange that restores the settings at its end."""
     return Exchange(name, (*steps, post(MODEL, CLEARED), post(OTHER, CLEARED), post(SERVER, CLEARED)))
 
 
@@ -98,7 +98,7 @@ def body(given: Any) -> bytes:
     return given if isinstance(given, bytes) else json.dumps(given).encode()
 
 
-ASKED = Inference("add_sub", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)})
+INFERENCE = Inference("add_sub", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 1, 1, 1, 1)})
 TOPIC = topic(
     "trace_settings",
     "add_sub echo_request",
@@ -132,21 +132,21 @@ TOPIC = topic(
         changed(
             "requests use up a count",
             post(SERVER, {**ON, "trace_count": "3"}),
-            ASKED.json(), get(SERVER), ASKED.grpc(), ASKED.grpc(), get(SERVER), ASKED.json(), get(SERVER),
+            INFERENCE.json(), get(SERVER), INFERENCE.grpc(), INFERENCE.grpc(), get(SERVER), INFERENCE.json(), get(SERVER),
         ),
         changed(
             "a rate uses up a count more slowly",
             post(SERVER, {**ON, "trace_rate": "2", "trace_count": "3"}),
-            ASKED.grpc(), get(SERVER), ASKED.grpc(), get(SERVER), ASKED.grpc(), ASKED.grpc(), get(SERVER),
+            INFERENCE.grpc(), get(SERVER), INFERENCE.grpc(), get(SERVER), INFERENCE.grpc(), INFERENCE.grpc(), get(SERVER),
         ),
         changed(
             "a model's requests use up its own count",
             post(MODEL, {**ON, "trace_count": "3"}), post(SERVER, {**ON, "trace_count": "5"}),
-            ASKED.grpc(), get(MODEL), get(SERVER), get(OTHER),
+            INFERENCE.grpc(), get(MODEL), get(SERVER), get(OTHER),
         ),
         changed(
             "a change keeps what is left of a count",
-            post(SERVER, {**ON, "trace_count": "3"}), ASKED.grpc(), post(SERVER, {"log_frequency": "4"}), get(SERVER),
+            post(SERVER, {**ON, "trace_count": "3"}), INFERENCE.grpc(), post(SERVER, {"log_frequency": "4"}), get(SERVER),
             post(SERVER, {"trace_count": "8"}), get(SERVER),
         ),
         Exchange("unknown model", (get("/v2/models/nobody/trace/setting"), post("/v2/models/nobody/trace/setting", b"{oops"))),

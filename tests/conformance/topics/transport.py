@@ -1,4 +1,4 @@
-"""How requests and answers travel: compression, lengths and chunks, old clients, methods, and what is no good request."""
+"""HTTP and gRPC transport: compression, lengths and chunks, old clients, methods, invalid requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import gzip
 import zlib
 
 from tests.conformance.exchange import Exchange, Grpc, Http, Raw, get, post, topic
-from tests.conformance.inferring import Inference, given, streamed
+from tests.conformance.inference import Inference, given, streamed
 from tritonpy_protos import grpc_service_pb2 as pb
 
 PLAIN = Inference("add_sub", {"INPUT0": given("FP32", 1, 2, 3, 4), "INPUT1": given("FP32", 5, 6, 7, 8)})
@@ -170,7 +170,7 @@ OTHERS = [
     one("no host", raw().replace(HOST.encode(), b"")),
     one("another protocol offered", raw(headers="Upgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n").replace(b"Connection: close", b"Connection: Upgrade, HTTP2-Settings")),
     one("header names in any case", raw(length=False, headers=f"CONTENT-length: {len(BODY)}\r\n")),
-    one("a method nobody knows", raw(b"", path="/v2", method="BREW", length=False), "BREW"),
+    one("an unknown method", raw(b"", path="/v2", method="BREW", length=False), "BREW"),
 ]  # fmt: skip
 REFUSED = [
     one("no HTTP", b"this is no request\r\n\r\n"),

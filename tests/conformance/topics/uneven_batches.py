@@ -1,9 +1,9 @@
-"""Requests that are not alike: which run together, and what a Python model sees of them."""
+"""Unequal requests: the batches that they form, and the inputs of a Python model."""
 
 from __future__ import annotations
 
 from tests.conformance.exchange import Exchange, get, topic
-from tests.conformance.inferring import Given, Inference, both, given, streamed
+from tests.conformance.inference import Given, Inference, both, given, streamed
 
 MODELS = "seeing seeing_shapes seeing_optional seeing_reshaped seeing_shape_tensor"
 
@@ -17,9 +17,9 @@ def ints(*shape: int, first: int = 0) -> Given:
 
 
 def together(name: str, model: str, *requests: dict[str, Given]) -> Exchange:
-    """Return the exchange of requests that come one behind the other."""
-    asked = [Inference(model, inputs, id=str(number)) for number, inputs in enumerate(requests)]
-    return Exchange(f"{model}: {name}", (streamed(*asked),), {model: len(asked)})
+    """Return the exchange of requests that are sent in order."""
+    inferences = [Inference(model, inputs, id=str(number)) for number, inputs in enumerate(requests)]
+    return Exchange(f"{model}: {name}", (streamed(*inferences),), {model: len(inferences)})
 
 
 ONE = ints(1, 1)

@@ -1,12 +1,12 @@
-"""What models are asked before they are ready, and what becomes of those that do not stand it."""
+"""Warm-up requests of models, and models that fail at warm-up."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import Any
 
-from tests.conformance.exchange import Exchange, Listed, get, load, topic, unload
-from tests.conformance.inferring import Given, Inference, given
+from tests.conformance.exchange import Exchange, IndexEntry, get, load, topic, unload
+from tests.conformance.inference import Given, Inference, given
 
 TWO = {"name": "IN", "data_type": "TYPE_INT32", "dims": [2]}
 TEXTS = {"name": "IN", "data_type": "TYPE_STRING", "dims": [2]}
@@ -46,17 +46,17 @@ def configured(*samples: dict[str, Any], tensor: dict[str, Any] = TWO, **more: A
     }
 
 
-def warmed(name: str, *samples: dict[str, Any], ask: Given = SOME, **more: Any) -> Exchange:
-    """Return the exchange of a model that comes up and tells what it was asked before."""
-    question = Inference("warming", {"IN": ask}).json()
+def warmed(name: str, *samples: dict[str, Any], infer_with: Given = SOME, **more: Any) -> Exchange:
+    """Return the exchange of a model that loads and returns its warm-up requests."""
+    question = Inference("warming", {"IN": infer_with}).json()
     return Exchange(name, (load("warming", configured(*samples, **more)), question, unload("warming")), {})
 
 
 def refused(name: str, *samples: dict[str, Any], **more: Any) -> Exchange:
     loading = dataclasses.replace(
-        load("warming", configured(*samples, **more)), patience=12
-    )  # the real server hangs now and then
-    return Exchange(name, (loading, Listed("warming"), unload("warming")))
+        load("warming", configured(*samples, **more)), timeout_s=12
+    )  # the real server sometimes hangs
+    return Exchange(name, (loading, IndexEntry("warming"), unload("warming")))
 
 
 HIDDEN = {"values": "hidden"}
@@ -71,12 +71,12 @@ TOPIC = topic(
         warmed("three times", sample(count=3, IN=data("TYPE_INT32", 2, **ZERO))),
         warmed("two samples", sample("a", 1, 2, IN=data("TYPE_INT32", 2, **ZERO)), sample("b", IN=data("TYPE_INT32", 2, **file("eight_bytes")))),
         warmed("a sample of no request", sample(batch_size=0, IN=data("TYPE_INT32", 2, **ZERO))),
-        warmed("a batch", sample(batch_size=3, count=2, IN=data("TYPE_INT32", 2, **file("eight_bytes"))), ask=given("INT32", 1, 2, shape=(1, 2)), max_batch_size=4),
-        warmed("texts of zeros", sample(IN=data("TYPE_STRING", 2, **ZERO)), tensor=TEXTS, ask=given("BYTES", "a", "b")),
-        warmed("random texts", sample(IN=data("TYPE_STRING", 2, **RANDOM)), tensor=TEXTS, ask=given("BYTES", "a", "b")),
-        warmed("texts of a file", sample(IN=data("TYPE_STRING", 2, **file("two_texts"))), tensor=TEXTS, ask=given("BYTES", "a", "b")),
+        warmed("a batch", sample(batch_size=3, count=2, IN=data("TYPE_INT32", 2, **file("eight_bytes"))), infer_with=given("INT32", 1, 2, shape=(1, 2)), max_batch_size=4),
+        warmed("texts of zeros", sample(IN=data("TYPE_STRING", 2, **ZERO)), tensor=TEXTS, infer_with=given("BYTES", "a", "b")),
+        warmed("random texts", sample(IN=data("TYPE_STRING", 2, **RANDOM)), tensor=TEXTS, infer_with=given("BYTES", "a", "b")),
+        warmed("texts of a file", sample(IN=data("TYPE_STRING", 2, **file("two_texts"))), tensor=TEXTS, infer_with=given("BYTES", "a", "b")),
         warmed("variable dimensions", sample(IN=data("TYPE_INT32", 3, **ZERO)), sample(IN=data("TYPE_INT32", 1, **ZERO)), tensor={**TWO, "dims": [-1]}),
-        warmed("reshape", sample(batch_size=2, IN=data("TYPE_INT32", 2, **file("eight_bytes"))), tensor={**TWO, "reshape": {"shape": [2, 1]}}, ask=given("INT32", 1, 2, shape=(1, 2)), max_batch_size=2),
+        warmed("reshape", sample(batch_size=2, IN=data("TYPE_INT32", 2, **file("eight_bytes"))), tensor={**TWO, "reshape": {"shape": [2, 1]}}, infer_with=given("INT32", 1, 2, shape=(1, 2)), max_batch_size=2),
         warmed("several instances", sample(IN=data("TYPE_INT32", 2, **ZERO)), instance_group=[{"count": 2, "kind": "KIND_CPU"}]),
         warmed("a call to another model", sample(IN=data("TYPE_INT32", 2, **ZERO)), how={"how": "calls"}),
         warmed("other inputs than the configuration's", sample(IN=data("TYPE_INT32", 2, **ZERO), MORE=data("TYPE_FP32", 3, **ZERO))),

@@ -25,20 +25,20 @@ def test_the_defaults_are_triton_s():
     assert (settings.cuda_pool(0), settings.gpu_limits()) == (64 * MIB, {})
 
 
-def test_each_gpu_has_its_own():
+def test_each_gpu_has_its_own_settings():
     settings = decoded(cuda_memory_pool_byte_size={0: "1MiB", "2": 0}, model_load_gpu_limit={1: 0.5, "3": 1})
     assert [settings.cuda_pool(gpu) for gpu in range(3)] == [MIB, 64 * MIB, 0]
     assert settings.gpu_limits() == {1: 0.5, 3: 1.0}
 
 
 @pytest.mark.parametrize("part", [-0.1, 1.5])
-def test_a_limit_is_a_part_of_the_whole(part):
+def test_a_limit_is_a_fraction(part):
     assert refusal(model_load_gpu_limit={0: part}) == [
         f"devices.model_load_gpu_limit.0: expects limit fraction to be in range [0.0, 1.0], got {part:f}"
     ]
 
 
-def test_a_device_is_a_number_from_0_on():
+def test_a_device_is_a_number_from_0():
     assert refusal(model_load_gpu_limit={-1: 0.5}, cuda_memory_pool_byte_size={"gpu": 1}) == [
         "devices.cuda_memory_pool_byte_size.gpu: expects device ID >= 0, got gpu",
         "devices.model_load_gpu_limit.-1: expects device ID >= 0, got -1",
@@ -56,5 +56,5 @@ def test_a_device_is_a_number_from_0_on():
         {"pool": 1},
     ],
 )
-def test_what_is_no_size_or_number_is_refused(devices):
+def test_an_invalid_size_or_number_is_refused(devices):
     assert len(refusal(**devices)) == 1

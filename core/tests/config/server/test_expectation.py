@@ -35,10 +35,10 @@ class Colour(enum.Enum):
         (Any, "anything"),
     ],
 )
-def test_types_are_described_in_words(annotation, words):
+def test_types_are_described(annotation, words):
     assert expectation(annotation) == words
 
 
-def test_the_description_is_found_behind_other_metadata():
+def test_the_description_is_found_after_other_metadata():
     assert description(Annotated[ByteSize, msgspec.Meta(description="How much.")]) == "How much."
     assert description(int) == ""

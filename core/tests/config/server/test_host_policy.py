@@ -14,11 +14,11 @@ def test_ranges_and_single_cores(text, cores):
 
 
 @pytest.mark.parametrize("text", ["", "a", "0-", "-3", "0-3-5", "0,", "1.5"])
-def test_what_is_no_range_is_refused_in_triton_s_words(text):
+def test_an_invalid_range_is_refused_with_tritons_text(text):
     with pytest.raises(ValueError, match="format is '<lower_cpu_core_id>-<upper_cpu_core_id>'"):
         parse_cores(text)
 
 
-def test_a_range_that_ends_before_it_begins_has_no_core():
+def test_a_reversed_range_has_no_cores():
     with pytest.raises(ValueError, match="names no core"):
         parse_cores("3-1")

@@ -6,7 +6,7 @@ from tritonpy.config.server import InvalidServerConfig, decode_server_config
 from tritonpy.config.server.memory_settings import MemorySettings
 
 
-def test_without_a_word_there_is_no_bound():
+def test_there_is_no_limit_by_default():
     assert not decode_server_config({}).memory.limited
 
 
@@ -27,6 +27,6 @@ def test_sizes_are_numbers_or_texts():
         ({"budget": "much"}, "memory.budget"),
     ],
 )
-def test_what_is_wrong_is_named(section, path):
+def test_invalid_settings_are_reported(section, path):
     with pytest.raises(InvalidServerConfig, match=path.replace(".", r"\.")):
         decode_server_config({"memory": section})

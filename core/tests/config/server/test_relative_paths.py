@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy.config.server.relative_paths import anchored
+from tritonpy.config.server.relative_paths import anchor_paths
 
 FOLDER = Path("/etc/server")
 
 
-def test_folders_and_the_log_file_are_below_the_folder_of_the_file():
+def test_repositories_and_the_log_file_are_relative_to_the_file():
     repositories = [{"url": "./models"}, {"url": "/srv"}, {"url": "s3://b/m"}]
     raw = {"repositories": repositories, "backend_directory": "backends", "logging": {"file": "a.log"}}
-    assert anchored(raw, FOLDER) == {
+    assert anchor_paths(raw, FOLDER) == {
         "repositories": [{"url": "/etc/server/models"}, {"url": "/srv"}, {"url": "s3://b/m"}],
         "backend_directory": "/etc/server/backends",
         "logging": {"file": "/etc/server/a.log"},
@@ -20,7 +20,7 @@ def test_folders_and_the_log_file_are_below_the_folder_of_the_file():
     assert raw["repositories"][0] == {"url": "./models"}
 
 
-def test_what_repositories_fetch_is_kept_below_it_too():
+def test_cache_folders_of_repositories_are_relative_to_the_file():
     raw = {
         "repositories": [{"url": "s3://b", "options": {"cache-directory": "kept"}}, {"url": "m", "options": 1}],
         "repository_options": {
@@ -29,7 +29,7 @@ def test_what_repositories_fetch_is_kept_below_it_too():
             "as": None,
         },
     }
-    assert anchored(raw, FOLDER) == {
+    assert anchor_paths(raw, FOLDER) == {
         "repositories": [
             {"url": "s3://b", "options": {"cache-directory": "/etc/server/kept"}},
             {"url": "/etc/server/m", "options": 1},
@@ -42,41 +42,41 @@ def test_what_repositories_fetch_is_kept_below_it_too():
     }
 
 
-def test_the_files_of_authenticators_are_below_the_folder_of_the_file():
+def test_files_of_authenticators_are_relative_to_the_file():
     auth = {"api_keys": {"file": "keys.toml"}, "jwt": {"jwks-file": "set.json", "jwks_url": "https://h/s"}, "own": None}
-    assert anchored({"auth": auth}, FOLDER)["auth"] == {
+    assert anchor_paths({"auth": auth}, FOLDER)["auth"] == {
         "api_keys": {"file": "/etc/server/keys.toml"},
         "jwt": {"jwks-file": "/etc/server/set.json", "jwks_url": "https://h/s"},
         "own": None,
     }
 
 
-def test_the_files_of_repository_agents_are_below_it_too_one_or_many():
+def test_files_of_repository_agents_are_relative_to_the_file():
     agents = {
         "sealed": {"verify_key_files": ["a.pem", "/b.pem", 1], "directory": "d"},
         "own": {"file": "f"},
         "odd": {"files": 1},
     }
-    assert anchored({"repo_agents": agents}, FOLDER)["repo_agents"] == {
+    assert anchor_paths({"repo_agents": agents}, FOLDER)["repo_agents"] == {
         "sealed": {"verify_key_files": ["/etc/server/a.pem", "/b.pem", 1], "directory": "d"},
         "own": {"file": "/etc/server/f"},
         "odd": {"files": 1},
     }
 
 
-def test_tls_files_are_beside_the_file():
+def test_tls_files_are_relative_to_the_file():
     raw = {
         "frontends": {"grpc": {"port": 1, "tls": {"key_file": "key.pem", "certificate-file": "/c.pem"}}, "http": True}
     }
-    assert anchored(raw, FOLDER)["frontends"] == {
+    assert anchor_paths(raw, FOLDER)["frontends"] == {
         "grpc": {"port": 1, "tls": {"key_file": "/etc/server/key.pem", "certificate-file": "/c.pem"}},
         "http": True,
     }
 
 
 @pytest.mark.parametrize("raw", [None, {}, {"id": "a"}])
-def test_the_default_repository_is_beside_the_file(raw):
-    assert anchored(raw, FOLDER) == {**(raw or {}), "repositories": [{"url": "/etc/server/models"}]}
+def test_the_default_repository_is_relative_to_the_file(raw):
+    assert anchor_paths(raw, FOLDER) == {**(raw or {}), "repositories": [{"url": "/etc/server/models"}]}
 
 
 @pytest.mark.parametrize(
@@ -93,20 +93,20 @@ def test_the_default_repository_is_beside_the_file(raw):
         {"repositories": [], "cache": {"redis": 3}},
     ],
 )
-def test_other_shapes_are_left_alone(raw):
-    assert anchored(raw, FOLDER) == raw
+def test_values_of_a_wrong_type_are_unchanged(raw):
+    assert anchor_paths(raw, FOLDER) == raw
 
 
 def test_an_empty_log_file_stays_empty():
-    assert anchored({"repositories": [], "logging": {"file": ""}}, FOLDER) == {
+    assert anchor_paths({"repositories": [], "logging": {"file": ""}}, FOLDER) == {
         "repositories": [],
         "logging": {"file": ""},
     }
 
 
-def test_the_certificates_of_a_cache_are_beside_the_file():
+def test_certificates_of_a_cache_are_relative_to_the_file():
     raw = {"cache": {"redis": {"host": "h", "cert": "c.pem", "key": "k.pem", "cacert": "/ca.pem", "cacert-dir": "cas"}}}
-    assert anchored(raw, FOLDER)["cache"]["redis"] == {
+    assert anchor_paths(raw, FOLDER)["cache"]["redis"] == {
         "host": "h",
         "cert": "/etc/server/c.pem",
         "key": "/etc/server/k.pem",
@@ -115,7 +115,7 @@ def test_the_certificates_of_a_cache_are_beside_the_file():
     }
 
 
-def test_the_files_of_routers_and_operations_are_below_the_folder_of_the_file():
+def test_files_of_routers_and_operations_are_relative_to_the_file():
     raw = {"routers": {"traffic": {"state_file": "routes.json", "routes": {}}}, "operations": {"own": {"file": "/a"}}}
-    assert anchored(raw, FOLDER)["routers"]["traffic"] == {"state_file": str(FOLDER / "routes.json"), "routes": {}}
-    assert anchored(raw, FOLDER)["operations"] == {"own": {"file": "/a"}}
+    assert anchor_paths(raw, FOLDER)["routers"]["traffic"] == {"state_file": str(FOLDER / "routes.json"), "routes": {}}
+    assert anchor_paths(raw, FOLDER)["operations"] == {"own": {"file": "/a"}}

@@ -13,7 +13,7 @@ def refusal(raw):
     return [str(problem) for problem in caught.value.problems]
 
 
-def test_nothing_serves_models_from_the_working_folder_as_triton_would():
+def test_an_empty_configuration_serves_the_working_folder_as_triton():
     config = decode_server_config(None)
     assert config == ServerConfig()
     assert [repository.url for repository in config.repositories] == ["./models"]
@@ -23,22 +23,22 @@ def test_nothing_serves_models_from_the_working_folder_as_triton_would():
     assert config.strict_readiness
 
 
-def test_the_default_frontends_are_those_that_are_installed():
+def test_the_default_frontends_are_the_installed_ones():
     config = decode_server_config({})
     assert config.enabled_frontends(INSTALLED) == {"http": {}, "grpc": {}, "metrics": {}}
     assert config.enabled_frontends(["grpc"]) == {"grpc": {}}
 
 
-def test_a_frontend_is_named_with_options_without_or_turned_off():
+def test_a_frontend_has_options_or_is_disabled():
     config = decode_server_config({"frontends": {"http": False, "grpc": None, "toy": {"port": 1}}})
     assert config.enabled_frontends(INSTALLED) == {"grpc": {}, "metrics": {}, "toy": {"port": 1}}
 
 
-def test_a_named_frontend_counts_though_it_is_not_installed():
+def test_a_configured_frontend_is_enabled_even_if_it_is_not_installed():
     assert decode_server_config({"frontends": {"http": {}}}).enabled_frontends([]) == {"http": {}}
 
 
-def test_options_of_plugins_stay_as_they_were_written():
+def test_options_of_plugins_stay_raw():
     raw = {"backends": {"onnxruntime": {"default-max-batch-size": "4"}}, "observers": {"toy": {"size": "64MiB"}}}
     config = decode_server_config(raw)
     assert config.backends == raw["backends"]
@@ -67,7 +67,7 @@ def test_all_problems_of_all_sections_are_reported_together():
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "text"),
     [
         ({"control": {"load": ["a"]}}, "control.load: mode 'none' loads every model; set control.mode to explicit"),
         ({"control": {"mode": "explicit", "load": ["*", "a"]}}, "must be the ONLY startup model"),
@@ -76,7 +76,7 @@ def test_all_problems_of_all_sections_are_reported_together():
             {"cache": {"local": {}, "redis": {}}},
             "cache: found multiple cache configurations, but only a single cache is currently supported",
         ),
-        ({"transport": {"wire": {}, "train": {}}}, "transport: there can be one transport"),
+        ({"transport": {"wire": {}, "train": {}}}, "transport: only one transport is allowed"),
         ({"transport": "envoy"}, "transport.envoy: the transport 'envoy' was removed; put an Envoy proxy in front"),
         ({"transport": {"envoy": {"http3": True}}}, "transport.envoy: the transport 'envoy' was removed"),
         ({"rate_limit": {"resources": {"R:x": 1}}}, "rate_limit.resources.R:x: 'R:x' is not <resource_name> or"),
@@ -87,12 +87,12 @@ def test_all_problems_of_all_sections_are_reported_together():
         ({"model_config_name": "a b"}, "model_config_name: expected text"),
     ],
 )
-def test_contradictions_are_refused(raw, said):
+def test_contradictions_are_refused(raw, text):
     (problem,) = refusal(raw)
-    assert said in problem
+    assert text in problem
 
 
-def test_the_wildcard_may_stand_in_every_mode():
+def test_the_wildcard_is_allowed_in_every_mode():
     assert decode_server_config({"control": {"mode": "poll", "load": ["*"]}}).control.load == ["*"]
 
 
@@ -100,12 +100,12 @@ def test_the_file_itself_must_be_a_mapping():
     assert refusal(["a"])[0].startswith("expected a mapping with the keys repositories, control, host")
 
 
-def test_frontends_may_have_processes_of_their_own():
+def test_frontends_may_have_separate_processes():
     assert decode_server_config({"frontend_processes": 2}).frontend_processes == 2
     assert refusal({"frontend_processes": -1})
 
 
-def test_the_name_of_a_transport_stands_for_its_default_options_and_none_for_no_transport():
+def test_a_transport_name_means_its_default_options():
     assert decode_server_config({"transport": "wire"}).transport == {"wire": {}}
     assert decode_server_config({"transport": "none"}) == ServerConfig()
     assert decode_server_config({"transport": {"wire": {"speed": 2}}}).transport == {"wire": {"speed": 2}}

@@ -36,12 +36,12 @@ def test_plain_values_are_those_of_yaml_1_2():
     }
 
 
-def test_an_empty_text_is_nothing():
+def test_an_empty_text_is_none():
     assert parse("") is None
     assert parse("# only a comment\n") is None
 
 
-def test_keys_and_list_items_have_places():
+def test_keys_and_list_items_have_positions():
     _, positions = parse_server_yaml("frontends:\n  http: {port: 1}\nrepositories:\n  - url: a\n", "x")
     assert positions["frontends.http.port"] == (2, 10)
     assert positions["repositories[0].url"] == (4, 5)
@@ -52,7 +52,7 @@ def test_anchors_and_merges_work():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("a: [1", "line 1, column 6: while parsing a flow sequence"),
         ("a: b: c", "line 1, column 5: mapping values are not allowed here"),
@@ -64,20 +64,20 @@ def test_anchors_and_merges_work():
         ("x: \x01", "special characters are not allowed"),
     ],
 )
-def test_what_is_no_plain_yaml_is_refused_with_its_place(text, said):
-    assert said in refusal(text)
+def test_invalid_yaml_is_refused_with_its_position(text, expected):
+    assert expected in refusal(text)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_an_unreadable_file_is_named(tmp_path):
     with pytest.raises(StartupError, match=r"cannot read .*nope\.yaml': No such file"):
         read_server_yaml(tmp_path / "nope.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"id: \xff")
-    with pytest.raises(StartupError, match="byte 4 is no UTF-8"):
+    with pytest.raises(StartupError, match="byte 4 is not UTF-8"):
         read_server_yaml(tmp_path / "latin.yaml")
 
 
 @given(st.text(alphabet="ab:-[]{}&*!\"'|>#%@`,? \n\t01.", max_size=40))
-def test_any_text_is_read_or_refused(text):
+def test_any_text_is_parsed_or_refused(text):
     try:
         parse(text)
     except InvalidServerConfig as error:

@@ -12,7 +12,7 @@ def problems(text):
     return [(each.path, each.text) for each in batch_strategy_problems(text_format.Parse(text, ModelConfig(name="m")))]
 
 
-def test_a_library_of_rules_is_refused_and_the_text_says_what_takes_its_place():
+def test_a_batching_library_is_refused_with_an_alternative():
     ((path, text),) = problems(LIBRARY)
     assert path == 'parameters["TRITON_BATCH_STRATEGY_PATH"]'
     assert "a shared library, which this server does not load" in text
@@ -20,14 +20,14 @@ def test_a_library_of_rules_is_refused_and_the_text_says_what_takes_its_place():
     assert "'batch_policy'" in text
 
 
-def test_sequences_are_told_what_triton_tells_them():
+def test_sequence_models_get_tritons_text():
     ((_, text),) = problems(LIBRARY + "sequence_batching {}")
     assert text == (
         "TRITON_BATCH_STRATEGY_PATH cannot be specified with sequence batcher, using default batching strategy"
     )
 
 
-def test_other_parameters_are_nobodys_business_here():
+def test_other_parameters_are_ignored():
     assert problems('parameters { key: "batch_policy" value { string_value: "volume" } }') == []
 
 
@@ -36,11 +36,11 @@ def libraries(text, *files):
     return [each.text.partition(" is a ")[0] for each in batch_library_problems(config, files)]
 
 
-def test_a_library_in_the_folder_of_the_model_or_a_version_is_refused_too():
+def test_a_library_in_the_model_or_version_folder_is_refused():
     files = ("config.pbtxt", "1/model.onnx", "1/batchstrategy.so", "batchstrategy.so", "1/data/batchstrategy.so")
     assert libraries("dynamic_batching {}", *files) == ["1/batchstrategy.so", "batchstrategy.so"]
 
 
-def test_where_triton_looks_for_no_library_none_is_seen():
+def test_libraries_in_other_folders_are_ignored():
     for text in ("sequence_batching {}", "ensemble_scheduling {}"):
         assert libraries(text, "batchstrategy.so") == []

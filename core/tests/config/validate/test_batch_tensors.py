@@ -16,7 +16,7 @@ def problems(text):
     return [(each.path, each.text) for each in batch_tensor_problems(config)]
 
 
-def test_sound_batch_tensors_have_no_problems():
+def test_valid_batch_tensors_have_no_problems():
     text = f'batch_input {{ {IN} source_input: "a" }} batch_output {{ {OUT} source_input: "a" target_name: "y" }}'
     assert problems(text) == []
 
@@ -66,5 +66,5 @@ def test_sound_batch_tensors_have_no_problems():
         ),
     ],
 )
-def test_a_broken_batch_tensor_is_named(text, path, expected):
+def test_an_invalid_batch_tensor_is_reported(text, path, expected):
     assert problems(text) == [(path, expected)]

@@ -15,7 +15,7 @@ def problems(text):
     "text",
     ["", "response_cache { enable: true }", "sequence_batching {}", "model_transaction_policy { decoupled: true }"],
 )
-def test_a_cache_alone_is_sound(text):
+def test_a_cache_alone_is_valid(text):
     assert problems(text) == []
 
 
@@ -25,7 +25,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "what"), CASES)
-def test_a_cache_refuses_what_it_cannot_keep(text, what):
-    expected = f"Response Cache does not currently support model m with {what}. Please disable the response cache."
-    assert problems("response_cache { enable: true } " + text) == [("response_cache.enable", expected)]
+@pytest.mark.parametrize(("setting", "text"), CASES)
+def test_settings_that_exclude_a_cache_are_reported(setting, text):
+    expected = f"Response Cache does not currently support model m with {text}. Please disable the response cache."
+    assert problems("response_cache { enable: true } " + setting) == [("response_cache.enable", expected)]

@@ -24,7 +24,7 @@ def problems(text):
         "dynamic_batching { default_queue_policy { timeout_action: DELAY default_timeout_microseconds: 1 } }",
     ],
 )
-def test_sound_settings_have_no_problems(text):
+def test_valid_settings_have_no_problems(text):
     assert problems(text) == []
 
 
@@ -71,10 +71,10 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "path", "expected"), CASES)
-def test_a_broken_setting_is_named(text, path, expected):
+def test_an_invalid_setting_is_reported(text, path, expected):
     assert problems(f"dynamic_batching {{ {text} }}") == [(f"dynamic_batching.{path}", expected)]
 
 
-def test_every_wrong_size_is_named():
+def test_every_invalid_size_is_reported():
     found = problems("dynamic_batching { preferred_batch_size: [0, 9, 4, 10] }")
     assert [path for path, _ in found] == [f"dynamic_batching.preferred_batch_size[{index}]" for index in (0, 1, 3)]

@@ -32,15 +32,15 @@ def problems(steps, base=BASE):
         step({"X": "IN"}, {"Y": "l", "Z": "r"}) + step({"X": "l", "Z": "r"}, {"Y": "OUT"}),
     ],
 )
-def test_tensors_that_flow_from_inputs_to_outputs_are_sound(steps):
+def test_tensors_that_flow_from_inputs_to_outputs_are_valid(steps):
     assert problems(steps) == []
 
 
-def test_a_model_that_is_no_ensemble_is_not_looked_at():
+def test_other_models_are_not_checked():
     assert list(ensemble_problems(ModelConfig(name="m"))) == []
 
 
-def test_the_platform_ensemble_needs_steps():
+def test_the_ensemble_platform_needs_steps():
     config = ModelConfig(name="e", platform="ensemble")
     (problem,) = ensemble_problems(config)
     assert problem.text == "ensemble scheduling must be set for ensemble e whose platform is ensemble"
@@ -60,7 +60,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("base", "path", "expected"), SETTINGS)
-def test_what_an_ensemble_cannot_have_is_named(base, path, expected):
+def test_settings_that_an_ensemble_cannot_have_are_reported(base, path, expected):
     assert problems(ONE, base) == [(path, expected)]
 
 
@@ -91,21 +91,21 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("steps", "path", "expected"), STEPS)
-def test_a_broken_step_is_named(steps, path, expected):
+def test_an_invalid_step_is_reported(steps, path, expected):
     assert problems(steps) == [(f"ensemble_scheduling.{path}", expected)]
 
 
-def test_an_input_that_no_step_takes_is_named():
+def test_an_unused_input_is_reported():
     base = BASE + 'input { name: "MORE" }'
     assert problems(ONE, base) == [("input[1].name", "ensemble input 'MORE' for ensemble e' is not used")]
 
 
-def test_an_output_that_no_step_gives_is_named():
+def test_an_output_without_a_step_is_reported():
     base = BASE + 'output { name: "MORE" }'
     assert problems(ONE, base) == [("output[1].name", "ensemble output 'MORE' for ensemble e' is not used")]
 
 
-def test_an_output_that_waits_for_a_tensor_nobody_writes_names_that_tensor():
+def test_the_missing_tensor_of_an_output_is_reported():
     steps = step({"X": "mid", "Z": "IN"}, {"Y": "OUT"}) + step({"X": "lost"}, {"Y": "mid"})
     expected = (
         "output 'OUT' for ensemble 'e' is not written: at least one of its depending tensors, 'lost', is not connected"
@@ -113,12 +113,12 @@ def test_an_output_that_waits_for_a_tensor_nobody_writes_names_that_tensor():
     assert problems(steps) == [("output[0].name", expected)]
 
 
-def test_an_output_that_waits_for_itself_is_not_written():
+def test_an_output_that_depends_on_itself_is_not_written():
     steps = step({"X": "IN", "Z": "OUT"}, {"Y": "OUT"})
     assert problems(steps) == [("output[0].name", "output 'OUT' for ensemble 'e' is not written")]
 
 
-def test_a_circle_of_tensors_is_followed_once():
+def test_a_cycle_of_tensors_is_followed_once():
     steps = step({"X": "IN", "Z": "b"}, {"Y": "a"}) + step({"X": "a"}, {"Y": "b", "Z": "OUT"})
     ((path, text),) = problems(steps)
     assert path == "output[0].name"

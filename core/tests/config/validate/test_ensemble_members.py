@@ -18,11 +18,11 @@ def model(inputs="IN", outputs="OUT", datatype="INT32", dims="-1", batch=0, more
 
 
 def ensemble(*steps, dims="-1", batch=0, outputs="Y", more=""):
-    said = [
+    definitions = [
         f'step {{ model_name: "{name}" {maps("input_map", inputs)} {maps("output_map", made)} }}'
         for name, inputs, made in steps
     ]
-    return model("X", outputs, dims=dims, batch=batch, more=f"ensemble_scheduling {{ {' '.join(said)} }} {more}")
+    return model("X", outputs, dims=dims, batch=batch, more=f"ensemble_scheduling {{ {' '.join(definitions)} }} {more}")
 
 
 def maps(name, pairs):
@@ -55,11 +55,11 @@ DECOUPLED = "model_transaction_policy { decoupled: true }"
         (ensemble(*LINE), [model(more=DECOUPLED), model(more=DECOUPLED)]),
     ],
 )
-def test_what_fits(given, members):
+def test_matching_members_have_no_problems(given, members):
     assert problems(given, *members) == []
 
 
-def test_a_reshaped_tensor_of_the_ensemble_has_the_shape_that_its_models_see():
+def test_a_reshaped_tensor_has_the_shape_that_the_members_see():
     given = ensemble(ONE, dims="6")
     given.input[0].reshape.shape.extend([2, 3])
     given.output[0].reshape.shape.extend([2, 3])
@@ -118,11 +118,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("given", "members", "expected"), WRONG.values(), ids=WRONG)
-def test_what_does_not_fit_is_told_in_tritons_words_with_its_place(given, members, expected):
+def test_a_mismatch_is_reported_with_tritons_text_and_its_key(given, members, expected):
     assert problems(given, *members) == expected
 
 
-def test_all_problems_are_told_at_once():
+def test_all_problems_are_reported_at_once():
     given = ensemble(("m", {"NO": "X"}, {"OUT": "Y"}), batch=9)
     assert [path for path, _ in problems(given, model(datatype="FP32", batch=1))] == [
         STEP,
@@ -132,7 +132,7 @@ def test_all_problems_are_told_at_once():
     ]
 
 
-def test_models_with_namespaces_are_called_by_their_qualified_names():
+def test_models_with_namespaces_have_qualified_names():
     given = ensemble(("m", {"IN": "X", "NO": "X"}, {"OUT": "Y"}))
     given.ensemble_scheduling.step[0].model_namespace = "/models"
     assert problems(given, model())[0][1].endswith("non-existing input NO in model /models::m")

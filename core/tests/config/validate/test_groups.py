@@ -21,7 +21,7 @@ def problems(text, gpus=(), platform=""):
         "ensemble_scheduling {}",
     ],
 )
-def test_sound_groups_have_no_problems(text):
+def test_valid_groups_have_no_problems(text):
     assert problems(text, gpus=[0, 1]) == []
 
 
@@ -48,7 +48,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("group", "path", "expected"), CASES)
-def test_a_broken_group_is_named(group, path, expected):
+def test_an_invalid_group_is_reported(group, path, expected):
     found = problems(f'instance_group {{ name: "g" {group} }}', gpus=[0, 1])
     assert found == [(f"instance_group[0].{path}", expected)]
 

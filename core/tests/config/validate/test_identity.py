@@ -23,7 +23,7 @@ def problems(text):
         SOUND.replace('backend: "b"', 'platform: "ensemble"'),
     ],
 )
-def test_a_sound_identity_has_no_problems(text):
+def test_a_valid_identity_has_no_problems(text):
     assert problems(text) == []
 
 
@@ -52,5 +52,5 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "path", "expected"), CASES)
-def test_a_broken_identity_is_named(text, path, expected):
+def test_an_invalid_identity_is_reported(text, path, expected):
     assert problems(text) == [(path, expected)]

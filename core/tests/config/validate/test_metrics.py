@@ -15,7 +15,7 @@ def problems(text):
     return [(each.path, each.text) for each in metrics_problems(config)]
 
 
-def test_a_whole_metric_control_is_sound():
+def test_a_complete_metric_control_is_valid():
     assert problems(FAMILY + BUCKETS) == []
 
 
@@ -28,5 +28,5 @@ def test_a_whole_metric_control_is_sound():
         (FAMILY + "histogram_options {}", ".histogram_options", "histogram options must specify non-empty 'buckets'"),
     ],
 )
-def test_what_a_metric_control_lacks_is_named(text, path, expected):
+def test_missing_fields_of_a_metric_control_are_reported(text, path, expected):
     assert problems(text) == [(f"model_metrics.metric_control[0]{path}", expected)]

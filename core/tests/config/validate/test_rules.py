@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.config.normalize import normalize
+from tritonpy.config.normalization import normalize
 from tritonpy.config.validate import validate
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
-SOUND = """
+VALID = """
     name: "m" backend: "b" max_batch_size: 4 dynamic_batching {}
     input { name: "x" data_type: TYPE_FP32 dims: 3 } output { name: "y" data_type: TYPE_FP32 dims: 3 }
 """
@@ -18,12 +18,12 @@ def problems(text, gpus=(), **options):
     return [str(each) for each in validate(config, "m", gpus, **options)]
 
 
-def test_a_normalised_sound_configuration_has_no_problems():
-    assert problems(SOUND) == []
-    assert problems(SOUND, gpus=[0, 1]) == []
+def test_a_valid_normalized_configuration_has_no_problems():
+    assert problems(VALID) == []
+    assert problems(VALID, gpus=[0, 1]) == []
 
 
-def test_every_part_reports_and_identity_comes_first():
+def test_every_rule_reports_and_identity_comes_first():
     text = """
         name: "n" backend: "onnxruntime" max_batch_size: -1
         input { name: "x" dims: 3 } batch_input { data_type: TYPE_INT32 source_input: "z" }
@@ -55,6 +55,6 @@ def test_every_part_reports_and_identity_comes_first():
 
 
 @pytest.mark.parametrize("broken", ["input { dims: 3 }", "output { dims: 3 }", "batch_input {}"])
-def test_tensors_wait_for_a_backend_that_completes_them(broken):
-    assert problems(SOUND + broken)
-    assert problems(SOUND + broken, tensors=False) == []
+def test_tensors_are_not_checked_before_completion(broken):
+    assert problems(VALID + broken)
+    assert problems(VALID + broken, tensors=False) == []

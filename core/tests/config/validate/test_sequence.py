@@ -32,16 +32,16 @@ def control(text):
         "direct { minimum_slot_utilization: 1.0 }",
     ],
 )
-def test_sound_settings_have_no_problems(text):
+def test_valid_settings_have_no_problems(text):
     assert problems(text) == []
 
 
-def test_another_scheduler_is_not_looked_at():
+def test_other_schedulers_are_not_checked():
     assert list(sequence_problems(ModelConfig(name="m"))) == []
 
 
 KIND = "kind: CONTROL_SEQUENCE_START"
-WHOSE = "for CONTROL_SEQUENCE_START for m"
+SUBJECT = "for CONTROL_SEQUENCE_START for m"
 CONTROL = "control_input[0].control[0]"
 CASES = [
     (
@@ -62,28 +62,28 @@ CASES = [
     (
         control(KIND),
         CONTROL,
-        f"sequence batching must specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' {WHOSE}",
+        f"sequence batching must specify either 'int32_false_true', 'fp32_false_true' or 'bool_false_true' {SUBJECT}",
     ),
     (
         control(KIND + " int32_false_true: [0, 1] bool_false_true: [false, true]"),
         CONTROL,
         "sequence batching specifies more than one from 'int32_false_true', 'fp32_false_true' and 'bool_false_true' "
-        + WHOSE,
+        + SUBJECT,
     ),
     (
         control(KIND + " int32_false_true: 1"),
         f"{CONTROL}.int32_false_true",
-        f"sequence batching control 'int32_false_true' must have exactly 2 entries {WHOSE}",
+        f"sequence batching control 'int32_false_true' must have exactly 2 entries {SUBJECT}",
     ),
     (
         control(KIND + " fp32_false_true: [0, 1, 2]"),
         f"{CONTROL}.fp32_false_true",
-        f"sequence batching control 'fp32_false_true' must have exactly 2 entries {WHOSE}",
+        f"sequence batching control 'fp32_false_true' must have exactly 2 entries {SUBJECT}",
     ),
     (
         control(KIND + " bool_false_true: true"),
         f"{CONTROL}.bool_false_true",
-        f"sequence batching control 'bool_false_true' must have exactly 2 entries {WHOSE}",
+        f"sequence batching control 'bool_false_true' must have exactly 2 entries {SUBJECT}",
     ),
     (
         control("kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_INT64 int32_false_true: [0, 1]"),
@@ -125,5 +125,5 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "path", "expected"), CASES)
-def test_a_broken_setting_is_named(text, path, expected):
+def test_an_invalid_setting_is_reported(text, path, expected):
     assert problems(text) == [(f"sequence_batching.{path}", expected)]

@@ -20,7 +20,7 @@ def problems(text):
     return [(each.path, each.text) for each in state_problems(config)]
 
 
-def test_sound_states_have_no_problems():
+def test_valid_states_have_no_problems():
     assert problems(BARE) == []
     assert problems(state()) == []
     assert problems(state().replace("TYPE_FP32 dims: 3 initial", "TYPE_FP32 dims: -1 initial")) == []
@@ -82,11 +82,11 @@ def test_sound_states_have_no_problems():
         ),
     ],
 )
-def test_an_initial_state_that_does_not_fit_is_named(text, path, expected):
+def test_a_mismatched_initial_state_is_reported(text, path, expected):
     assert problems(text) == [(f"sequence_batching.{path}", expected)]
 
 
-def test_memory_grows_on_a_gpu_alone():
+def test_growable_memory_needs_a_gpu():
     def found(kind):
         text = f"sequence_batching {{ {GROWABLE} }} instance_group {{ kind: {kind} }}"
         return [each.text for each in state_problems(text_format.Parse(text, ModelConfig(name="m")))]

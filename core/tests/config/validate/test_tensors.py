@@ -27,47 +27,47 @@ def problems(text, size=8, platform=""):
         SIZED + " dims: [2, 4, -1, 6] reshape { shape: [8, -1, 1, 6] }",
     ],
 )
-def test_sound_tensors_have_no_problems(tensor):
+def test_valid_tensors_have_no_problems(tensor):
     assert problems(f"input {{ {tensor} }} output {{ {tensor} }}") == []
 
 
 RULE = "must be integer >= 1, or -1 to indicate a variable-size dimension for m"
 BIG = 1 << 62
 CASES = [
-    ("dims: 3 data_type: TYPE_FP32", "", "model {what} must specify 'name' for m"),
-    ('name: "x" dims: 3', "", "model {what} 'x' must specify 'data_type' for m"),
-    (SIZED, "", "model {what} 'x' must specify 'dims' for m"),
-    (SIZED + " dims: [3, 0]", ".dims[1]", "model {what} 'x' dimension " + RULE),
-    (SIZED + " dims: -2", ".dims[0]", "model {what} 'x' dimension " + RULE),
+    ("dims: 3 data_type: TYPE_FP32", "", "model {label} must specify 'name' for m"),
+    ('name: "x" dims: 3', "", "model {label} 'x' must specify 'data_type' for m"),
+    (SIZED, "", "model {label} 'x' must specify 'dims' for m"),
+    (SIZED + " dims: [3, 0]", ".dims[1]", "model {label} 'x' dimension " + RULE),
+    (SIZED + " dims: -2", ".dims[0]", "model {label} 'x' dimension " + RULE),
     (
         SOUND + " reshape { shape: [3, 0] }",
         ".reshape.shape[1]",
-        "model {what} 'x' reshape dimensions " + RULE,
+        "model {label} 'x' reshape dimensions " + RULE,
     ),
     (
         SOUND + " reshape { shape: [4] }",
         ".reshape",
-        "model {what} 'x' has different size for dims and reshape for m",
+        "model {label} 'x' has different size for dims and reshape for m",
     ),
     (
         SOUND + " reshape { shape: [] }",
         ".reshape",
-        "model {what} 'x' has different size for dims and reshape for m",
+        "model {label} 'x' has different size for dims and reshape for m",
     ),
     (
         SIZED + " dims: [-1, 3] reshape { shape: [3] }",
         ".reshape",
-        "model {what} 'x' has different size for dims and reshape for m",
+        "model {label} 'x' has different size for dims and reshape for m",
     ),
     (
         SIZED + " dims: [-1, 3] reshape { shape: [-1, 4] }",
         ".reshape",
-        "model {what} 'x' has different size for dims and reshape for m",
+        "model {label} 'x' has different size for dims and reshape for m",
     ),
     (
         SIZED + " dims: [-1, 3] reshape { shape: [-1, -1, 3] }",
         ".reshape",
-        "model {what} 'x' has different number of variable-size dimensions for dims and reshape for m",
+        "model {label} 'x' has different number of variable-size dimensions for dims and reshape for m",
     ),
     (
         SIZED + f" dims: [{BIG}, 2] reshape {{ shape: [2, {BIG}] }}",
@@ -87,10 +87,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("what", ["input", "output"])
+@pytest.mark.parametrize("label", ["input", "output"])
 @pytest.mark.parametrize(("tensor", "path", "expected"), CASES)
-def test_a_broken_tensor_is_named(what, tensor, path, expected):
-    assert problems(f"{what} {{ {tensor} }}") == [(f"{what}[0]{path}", expected.replace("{what}", what))]
+def test_an_invalid_tensor_is_reported(label, tensor, path, expected):
+    assert problems(f"{label} {{ {tensor} }}") == [(f"{label}[0]{path}", expected.replace("{label}", label))]
 
 
 def test_a_scalar_needs_a_batch_dimension():
@@ -114,18 +114,18 @@ def test_tensorrt_takes_shape_tensors_and_non_linear_formats():
     assert found == [("output[0].is_non_linear_format_io", "Non-linear IO format output requires 3 dims for m")]
 
 
-def test_an_input_that_is_given_twice_can_never_be_fed():
+def test_a_duplicate_input_is_reported():
     found = problems(f"input [{{ {SOUND} }}, {{ {SOUND} }}]")
     assert found == [("input[1].name", "model input 'x' is specified more than once for m")]
 
 
-def test_every_problem_is_named_inputs_first():
+def test_every_problem_is_reported_inputs_first():
     found = problems(f'output {{ {SIZED} }} input [{{ name: "a" dims: [0, -2] }}, {{ {SIZED} }}]')
     assert [path for path, _ in found] == ["input[0]", "input[0].dims[0]", "input[0].dims[1]", "input[1]", "output[0]"]
 
 
 @given(st.lists(st.integers(1, 9) | st.just(-1), min_size=1, max_size=5), st.data())
-def test_any_regrouping_between_variable_dimensions_is_a_sound_reshape(dims, data):
+def test_any_regrouping_between_variable_dimensions_is_a_valid_reshape(dims, data):
     shape = []
     for size in dims:
         if size > 0 and data.draw(st.booleans()):

@@ -19,7 +19,7 @@ PATH = 'model_warmup[0].inputs["x"]'
 
 
 @pytest.mark.parametrize("data", ["zero_data: true", "random_data: true", 'input_data_file: "f"'])
-def test_sound_samples_have_no_problems(data):
+def test_valid_samples_have_no_problems(data):
     assert problems(f"dims: [2, 3] {data}") == []
 
 
@@ -40,9 +40,9 @@ def test_sound_samples_have_no_problems(data):
         ("dims: 3", PATH, "warmup setting expects input 'x' to have input_data_type set"),
     ],
 )
-def test_a_sample_that_cannot_be_made_is_named(text, path, expected):
+def test_an_invalid_sample_is_reported(text, path, expected):
     assert problems(text) == [(path, expected)]
 
 
-def test_a_sample_of_no_rows_is_never_made():
+def test_a_sample_of_batch_size_0_is_not_checked():
     assert problems("dims: -1", size=0) == []

@@ -1,19 +1,19 @@
 from __future__ import annotations
 
 from core.tests.frontend_processes.linked import linked
-from core.tests.frontend_processes.test_guests import until
+from core.tests.frontend_processes.test_frontend_session import until
 from tritonpy.api.trace_settings import TraceSettings
 from tritonpy.api.trace_sink import TraceSink
-from tritonpy.frontend_processes.start import TracerState
+from tritonpy.frontend_processes.start_message import TracerState
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.witness import Witness
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.types import InferRequest, TraceFamily
 
 STATE = TracerState(active=True, headers=("traceparent",))
 
 
-class Kept(TraceSink):
+class RecordingTraceSink(TraceSink):
     headers = ("traceparent",)
 
     def __init__(self) -> None:
@@ -28,21 +28,21 @@ class Kept(TraceSink):
         self.families.append(family)
 
 
-def tracing(rate: int) -> tuple[Tracing, Kept]:
-    sink = Kept()
+def tracing(rate: int) -> tuple[Tracing, RecordingTraceSink]:
+    sink = RecordingTraceSink()
     return Tracing(sink, TraceSettings(["TIMESTAMPS"], rate, -1, 0, "", "triton", {})), sink
 
 
-def test_the_engine_chooses_and_gets_the_moments_of_before_and_after() -> None:
+def test_the_engine_samples_and_gets_all_time_stamps() -> None:
     tracer, sink = tracing(rate=2)
     with ToyEngine() as toy, linked(toy, tracer, STATE) as (_, end):
-        witness = Witness()
+        recorder = RecordingSink()
         for number in range(4):
-            request = InferRequest("nobody", {}, witness.sink, id=str(number))
+            request = InferRequest("nobody", {}, recorder.sink, id=str(number))
             trace = request.trace = end.tracer.sample("nobody", {"traceparent": "x"})
             trace.stamp("RECV", 10 + number)
             end.engine.infer(request)
-            witness.wait(request)
+            recorder.wait(request)
             end.thread.do(lambda trace=trace, number=number: (trace.stamp("SEND", 20 + number), trace.end()))
         until(lambda: len(sink.families) == 2)
     assert sink.callers == [{"traceparent": "x"}] * 4
@@ -51,27 +51,27 @@ def test_the_engine_chooses_and_gets_the_moments_of_before_and_after() -> None:
     tracer.close()
 
 
-def test_a_trace_that_ended_before_its_answer_is_told_then() -> None:
+def test_a_trace_that_ended_before_the_response_is_sent_with_it() -> None:
     tracer, sink = tracing(rate=1)
     with ToyEngine() as toy, linked(toy, tracer, STATE) as (_, end):
-        witness = Witness()
-        request = InferRequest("nobody", {}, witness.sink)
+        recorder = RecordingSink()
+        request = InferRequest("nobody", {}, recorder.sink)
         request.trace = end.tracer.sample("nobody", {})
         with toy.hold():
             end.thread.do(lambda: (end.engine.infer(request), request.trace.end()))
-        witness.wait(request)
+        recorder.wait(request)
         until(lambda: sink.families)
     tracer.close()
 
 
-def test_the_traces_of_a_process_that_goes_end() -> None:
+def test_traces_of_a_dead_process_end() -> None:
     tracer, sink = tracing(rate=1)
     with ToyEngine() as toy, linked(toy, tracer, STATE) as (_, end):
-        witness = Witness()
-        request = InferRequest("nobody", {}, witness.sink)
+        recorder = RecordingSink()
+        request = InferRequest("nobody", {}, recorder.sink)
         request.trace = end.tracer.sample("nobody", {})
         end.engine.infer(request)
-        witness.wait(request)
+        recorder.wait(request)
         assert not sink.families
         end.thread.do(end.connection.close)
         until(lambda: sink.families)

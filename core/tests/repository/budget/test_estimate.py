@@ -25,7 +25,7 @@ def test_each_gpu_with_instances_takes_the_files_once():
     assert estimate(instances, [1], FILES, processes=False) == {"0": 120, "1": 120, "cpu": 120}
 
 
-def test_each_process_takes_the_files_and_what_a_process_takes():
+def test_each_process_needs_the_files_and_its_own_overhead():
     instances = config("instance_group { count: 2 kind: KIND_GPU gpus: [0, 1] }")
     assert estimate(instances, [1], FILES, processes=True) == {"0": 240, "1": 240, "cpu": 4 * PROCESS}
 

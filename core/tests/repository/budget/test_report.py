@@ -1,20 +1,20 @@
 from __future__ import annotations
 
-from ...toys.hoard import MIB, hoarding
-from ..lazy.conftest import answered, hoard, serve, told, witness  # noqa: F401
+from ...toys.hoard import MIB, memory_config
+from ..lazy.conftest import hoard, infer, memory_report, recorder, serve  # noqa: F401
 
 
-def test_the_report_has_the_budget_every_model_and_the_counts(serve, model_repository, answered):  # noqa: F811
-    model_repository.add("a", hoarding(memory_bytes="1MiB"))
-    model_repository.add("b", hoarding(memory_bytes="1MiB", pinned="true"))
-    model_repository.add("c", hoarding(memory_bytes="1MiB", lazy="false"))
+def test_the_report_has_the_budget_the_models_and_the_counters(serve, model_repository, infer):  # noqa: F811
+    model_repository.add("a", memory_config(memory_bytes="1MiB"))
+    model_repository.add("b", memory_config(memory_bytes="1MiB", pinned="true"))
+    model_repository.add("c", memory_config(memory_bytes="1MiB", lazy="false"))
     with serve(memory={"budget": "8MiB", "devices": {"0": "1GiB"}}) as server:
         for _ in range(2):
-            answered(server, "a")
-        said = told(server)
+            infer(server, "a")
+        report = memory_report(server)
         families = {family.name: family.metrics for family in server._local.custom_metrics()}
-    models = {model["name"]: model for model in said.pop("models")}
-    assert said == {
+    models = {model["name"]: model for model in report.pop("models")}
+    assert report == {
         "hits": 1, "misses": 1, "refusals": 0, "loads": 1, "load_failures": 0, "evictions": 0, "waiting_requests": 0,
         "budget": {"all": 8 * MIB, "0": 1 << 30},
         "held": {"all": 2 * MIB, "cpu": 2 * MIB},
@@ -33,18 +33,18 @@ def test_the_report_has_the_budget_every_model_and_the_counts(serve, model_repos
     assert families["nv_lazy_hits"][0].value == 1
 
 
-def test_without_a_budget_the_report_is_of_lazy_models_alone(serve, model_repository):  # noqa: F811
-    model_repository.add("a", hoarding())
+def test_without_a_budget_the_report_covers_only_lazy_models(serve, model_repository):  # noqa: F811
+    model_repository.add("a", memory_config())
     with serve() as server:
-        said = told(server)
+        report = memory_report(server)
         names = [family.name for family in server._local.custom_metrics()]
-    assert "budget" not in said
-    assert [model["name"] for model in said["models"]] == ["a"]
+    assert "budget" not in report
+    assert [model["name"] for model in report["models"]] == ["a"]
     assert "nv_lazy_loads" in names
     assert "nv_memory_budget_bytes" not in names
 
 
-def test_a_server_without_a_word_of_memory_offers_no_operation_and_imports_nothing_of_it(model_repository):
+def test_a_server_without_memory_settings_offers_no_operation_and_imports_no_budget(model_repository):
     import subprocess
     import sys
 

@@ -2,21 +2,21 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.testing import Witness
+from tritonpy.testing import RecordingSink
 
 from ...toys.ensemble import EnsembleScheduler
-from ...toys.hoard import Hoard, hoarder
+from ...toys.hoard import HeldMemory, memory_backend
 from ...toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
 
 
 @pytest.fixture
 def hoard():
-    return Hoard()
+    return HeldMemory()
 
 
 @pytest.fixture
-def witness():
-    return Witness()
+def recorder():
+    return RecordingSink()
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def serve(model_repository, hoard):
 
     def start(*, mode="none", load=(), backends=None, schedulers=None, memory=None, **settings):
         found = ToyPlugin(
-            {"hoarder": hoarder(hoard)} | (backends or {}), {"ensemble": EnsembleScheduler} | (schedulers or {})
+            {"hoarder": memory_backend(hoard)} | (backends or {}), {"ensemble": EnsembleScheduler} | (schedulers or {})
         )
         control = {"mode": mode, "load": list(load)} | settings.pop("control", {})
         section = {"lazy": ["*"], "wait_s": 20} | (memory or {})
@@ -35,22 +35,22 @@ def serve(model_repository, hoard):
 
 
 @pytest.fixture
-def answered(witness):
-    """Ask a model, wait for the answer and return it; raises the error that it was answered."""
+def infer(recorder):
+    """Send a request to a model and return the result; raises its error."""
 
-    def get(server, model, value=1, **fields):
-        (answers,) = witness.wait(ask(server.engine, witness, model, [value], **fields), timeout_s=20)
-        ((number,),) = numbers(answers)
+    def get(server, model_report, value=1, **fields):
+        (responses,) = recorder.wait(ask(server.engine, recorder, model_report, [value], **fields), timeout_s=20)
+        ((number,),) = numbers(responses)
         return number
 
     return get
 
 
-def told(server):
-    """Return what the server says of its memory."""
+def memory_report(server):
+    """Return the server's report on memory."""
     return server._repository.memory()
 
 
-def model(server, name):
-    """Return what the server says of one model."""
-    return next(one for one in told(server)["models"] if one["name"] == name)
+def model_report(server, name):
+    """Return the server's report on one model."""
+    return next(one for one in memory_report(server)["models"] if one["name"] == name)

@@ -15,10 +15,10 @@ from tritonpy.testing import RateLimiterContract
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 
-def group(needs, priority=0, shared=()):
+def group(demands, priority=0, shared=()):
     lines = [
         f'resources {{ name: "{name}" count: {count} global: {str(name in shared).lower()} }}'
-        for name, count in needs.items()
+        for name, count in demands.items()
     ]
     return text_format.Parse(f"rate_limiter {{ {' '.join(lines)} priority: {priority} }}", ModelInstanceGroup())
 
@@ -32,25 +32,25 @@ class TestContract(RateLimiterContract):
 
 
 class Simulation:
-    """Instances that never run out of work, each execution as long as `duration` says, in a time of their own."""
+    """Instances with endless work; each execution lasts `duration` in simulated time."""
 
     def __init__(self, limiter, groups, duration):
         self.limiter, self.duration = limiter, duration
         self.running = {}  # instance -> end
-        self.turns = Counter()
+        self.grants = Counter()
         self.order = []
         self.now = 0.0
         for name, one in groups.items():
             assert limiter.register(name, 0, one)
         for name in groups:
-            self.ask(name, limiter.acquire)
+            self.request(name, limiter.acquire)
 
-    def ask(self, name, how):
+    def request(self, name, how):
         if how(name, lambda: self.begin(name)):
             self.begin(name)
 
     def begin(self, name):
-        self.turns[name] += 1
+        self.grants[name] += 1
         self.order.append(name)
         self.running[name] = self.now + self.duration(name)
 
@@ -58,23 +58,23 @@ class Simulation:
         for _ in range(turns):
             name = min(self.running, key=self.running.get)
             self.now = self.running.pop(name)
-            self.ask(name, self.limiter.again)
+            self.request(name, self.limiter.reacquire)
 
 
-def test_turns_match_the_priorities_over_a_long_run():
+def test_grants_match_the_priorities_over_a_long_run():
     chances = random.Random(7)
     groups = {f"{priority}-{number}": group({"R": 1}, priority) for priority in (1, 2, 3) for number in (0, 1)}
-    world = Simulation(ExecutionCountLimiter({"R": 2}), groups, lambda _: chances.uniform(0.5, 1.5))
-    world.run(11_000)
-    share = sum(world.turns.values()) / (2 * (1 + 1 / 2 + 1 / 3))
-    for name, turns in world.turns.items():
+    simulation = Simulation(ExecutionCountLimiter({"R": 2}), groups, lambda _: chances.uniform(0.5, 1.5))
+    simulation.run(11_000)
+    share = sum(simulation.grants.values()) / (2 * (1 + 1 / 2 + 1 / 3))
+    for name, turns in simulation.grants.items():
         assert turns == pytest.approx(share / int(name[0]), rel=0.01)
 
 
-def test_two_instances_that_share_one_resource_take_turns_by_priority_though_one_always_holds_it():
-    world = Simulation(ExecutionCountLimiter(), {"a": group({"R": 1}, 1), "b": group({"R": 1}, 2)}, lambda _: 1.0)
-    world.run(300)
-    assert world.turns["a"] == pytest.approx(2 * world.turns["b"], abs=3)
+def test_two_instances_that_share_one_busy_resource_alternate_by_priority():
+    simulation = Simulation(ExecutionCountLimiter(), {"a": group({"R": 1}, 1), "b": group({"R": 1}, 2)}, lambda _: 1.0)
+    simulation.run(300)
+    assert simulation.grants["a"] == pytest.approx(2 * simulation.grants["b"], abs=3)
 
 
 @pytest.mark.parametrize(
@@ -82,34 +82,34 @@ def test_two_instances_that_share_one_resource_take_turns_by_priority_though_one
 )
 def test_the_order_is_that_of_triton_no_matter_which_client_begins(first, order):
     groups = {"a": group({"R": 4}, 1), "b": group({"R": 2}, 2)}
-    world = Simulation(
+    simulation = Simulation(
         ExecutionCountLimiter({"R": 4}), dict(sorted(groups.items(), reverse=first == "b")), lambda _: 1.0
     )
-    world.run(11)
-    assert "".join(world.order) == order
+    simulation.run(11)
+    assert "".join(simulation.order) == order
 
 
-def test_an_instance_that_needs_much_is_not_starved_by_many_that_need_little():
+def test_a_large_demand_is_not_starved_by_many_small_ones():
     groups = {"large": group({"R": 4})} | {f"small{number}": group({"R": 1}) for number in range(8)}
     chances = random.Random(3)
-    world = Simulation(ExecutionCountLimiter({"R": 4}), groups, lambda _: chances.uniform(0.1, 2.0))
-    world.run(4_500)
-    assert world.turns["large"] == pytest.approx(min(world.turns.values()), abs=2)
-    assert world.turns["large"] == pytest.approx(max(world.turns.values()), rel=0.02)
+    simulation = Simulation(ExecutionCountLimiter({"R": 4}), groups, lambda _: chances.uniform(0.1, 2.0))
+    simulation.run(4_500)
+    assert simulation.grants["large"] == pytest.approx(min(simulation.grants.values()), abs=2)
+    assert simulation.grants["large"] == pytest.approx(max(simulation.grants.values()), rel=0.02)
 
 
-def test_an_instance_that_comes_late_does_not_shut_the_others_out():
+def test_a_late_instance_does_not_block_the_others():
     limiter = ExecutionCountLimiter({"R": 1})
-    world = Simulation(limiter, {"old": group({"R": 1})}, lambda _: 1.0)
-    world.run(1_000)
+    simulation = Simulation(limiter, {"old": group({"R": 1})}, lambda _: 1.0)
+    simulation.run(1_000)
     limiter.register("new", 0, group({"R": 1}))
-    world.ask("new", limiter.acquire)
-    before = Counter(world.turns)
-    world.run(100)
-    assert world.turns["old"] - before["old"] == pytest.approx(50, abs=1)
+    simulation.request("new", limiter.acquire)
+    before = Counter(simulation.grants)
+    simulation.run(100)
+    assert simulation.grants["old"] - before["old"] == pytest.approx(50, abs=1)
 
 
-def test_one_without_resources_has_nothing_to_ask():
+def test_an_instance_without_resources_is_not_limited():
     limiter = ExecutionCountLimiter({"R": 1})
     assert limiter.register("free", 0, group({}, priority=3)) is False
     limiter.unregister("free")
@@ -126,7 +126,7 @@ def test_devices_have_their_own_and_global_resources_are_shared():
     assert not limiter.acquire("three", list)
 
 
-def test_at_verbose_level_1_the_log_says_how_much_there_is_of_each_resource_as_triton_does(caplog):
+def test_at_verbose_level_1_the_totals_are_logged_as_in_triton(caplog):
     caplog.set_level("DEBUG", "tritonpy")
     limiter = ExecutionCountLimiter()
     limiter.register("a", 0, group({"R1": 3, "R2": 1}))
@@ -141,22 +141,22 @@ def test_at_verbose_level_1_the_log_says_how_much_there_is_of_each_resource_as_t
     assert caplog.messages == []
 
 
-def test_what_there_is_follows_the_instances_as_they_come_and_go():
-    limiter, told = ExecutionCountLimiter(), []
+def test_totals_follow_added_and_removed_instances():
+    limiter, granted_names = ExecutionCountLimiter(), []
     limiter.register("small", 0, group({"R": 1}))
     limiter.register("other", 0, group({"R": 1}))
     assert limiter.acquire("small", _unexpected)
-    assert not limiter.acquire("other", lambda: told.append("other"))
-    limiter.register("large", 0, group({"R": 2}))  # now there are two, and one of them is free
-    assert told == ["other"]
+    assert not limiter.acquire("other", lambda: granted_names.append("other"))
+    limiter.register("large", 0, group({"R": 2}))  # the total is now two, and one is free
+    assert granted_names == ["other"]
     limiter.release("small")
-    limiter.unregister("large")  # and now one again
-    assert not limiter.acquire("small", lambda: told.append("small"))
+    limiter.unregister("large")  # the total is one again
+    assert not limiter.acquire("small", lambda: granted_names.append("small"))
     limiter.release("other")
-    assert told == ["other", "small"]
+    assert granted_names == ["other", "small"]
 
 
-def test_a_refused_instance_leaves_everything_as_it_was():
+def test_a_refused_instance_changes_nothing():
     limiter = ExecutionCountLimiter({"R": 2})
     limiter.register("one", 0, group({"R": 2}))
     with pytest.raises(InvalidArgument):
@@ -168,37 +168,37 @@ def test_a_refused_instance_leaves_everything_as_it_was():
     limiter.unregister("strange")
 
 
-def test_a_grant_that_is_given_back_by_one_that_is_gone_changes_nothing():
+def test_a_release_by_an_unregistered_instance_changes_nothing():
     limiter = ExecutionCountLimiter({"R": 1})
     for name in ("gone", "next"):
         limiter.register(name, 0, group({"R": 1}))
     assert limiter.acquire("gone", _unexpected)
     limiter.unregister("gone")
-    assert limiter.acquire("next", _unexpected), "what it held went with it"
+    assert limiter.acquire("next", _unexpected), "its resources are released with it"
     limiter.release("gone")
     limiter.register("third", 0, group({"R": 1}))
     assert not limiter.acquire("third", list)
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Whatever happens in whatever order: what is held is within what there is, and somebody who could run is never left waiting."""
+    """Any order of events: grants fit the totals, and no runnable instance waits."""
 
     def __init__(self):
         super().__init__()
         self.total = 4
         self.limiter = ExecutionCountLimiter({"R": self.total})
-        self.needs, self.held, self.waiting = {}, set(), set()
+        self.demands, self.held, self.waiting = {}, set(), set()
         self.number = 0
 
     def granted(self, name):
         def grant():
-            assert name in self.waiting, "told though it did not wait"
+            assert name in self.waiting, "granted although it did not wait"
             self.waiting.discard(name)
             self.held.add(name)
 
         return grant
 
-    def ask(self, name, how):
+    def request(self, name, how):
         self.waiting.add(name)
         if how(name, self.granted(name)):
             self.granted(name)()
@@ -208,12 +208,14 @@ class AnyOrder(RuleBasedStateMachine):
         self.number += 1
         name = f"i{self.number}"
         self.limiter.register(name, 0, group({"R": count}, priority))
-        self.needs[name] = count
+        self.demands[name] = count
 
-    @precondition(lambda self: set(self.needs) - self.held - self.waiting)
+    @precondition(lambda self: set(self.demands) - self.held - self.waiting)
     @rule(data=st.data())
     def acquire(self, data):
-        self.ask(data.draw(st.sampled_from(sorted(set(self.needs) - self.held - self.waiting))), self.limiter.acquire)
+        self.request(
+            data.draw(st.sampled_from(sorted(set(self.demands) - self.held - self.waiting))), self.limiter.acquire
+        )
 
     @precondition(lambda self: self.held)
     @rule(data=st.data(), more=st.booleans())
@@ -221,25 +223,25 @@ class AnyOrder(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(sorted(self.held)))
         self.held.discard(name)
         if more:
-            self.ask(name, self.limiter.again)
+            self.request(name, self.limiter.reacquire)
         else:
             self.limiter.release(name)
 
-    @precondition(lambda self: self.needs)
+    @precondition(lambda self: self.demands)
     @rule(data=st.data())
     def go(self, data):
-        name = data.draw(st.sampled_from(sorted(self.needs)))
+        name = data.draw(st.sampled_from(sorted(self.demands)))
         self.held.discard(name)
         self.waiting.discard(name)
-        del self.needs[name]
+        del self.demands[name]
         self.limiter.unregister(name)
 
     @invariant()
     def nothing_is_lent_twice(self):
-        assert sum(self.needs[name] for name in self.held) <= self.total
+        assert sum(self.demands[name] for name in self.held) <= self.total
 
     @invariant()
-    def somebody_runs_while_anybody_waits(self):
+    def an_instance_runs_while_any_waits(self):
         assert self.held or not self.waiting
 
 
@@ -248,4 +250,4 @@ TestAnyOrder.settings = settings(max_examples=60, stateful_step_count=40, deadli
 
 
 def _unexpected():
-    raise AssertionError("told of a grant that is not due")
+    raise AssertionError("an unexpected grant was notified")

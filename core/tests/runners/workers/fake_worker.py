@@ -1,4 +1,4 @@
-"""The other end of a conversation: a worker without a process, on the event loop of the test."""
+"""A fake worker without a process, on the event loop of the test."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from tritonpy.ipc import Frame, Kind
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.conversation import Conversation
 from tritonpy.runners.workers.executions import Executions
-from tritonpy.runners.workers.neighbours import Neighbours
+from tritonpy.runners.workers.rpc_session import RpcSession
+from tritonpy.runners.workers.worker_registry import WorkerRegistry
 from tritonpy.testing.parse import model_config
+from tritonpy.testing.recording_sink import WAIT_S
 from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.witness import PATIENCE_S
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 
 CALLER = 'name: "caller" instance_group { count: 1 kind: KIND_CPU }'
 
 
 def on_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Run an `async def` test on a loop of its own."""
+    """Run an `async def` test on its own event loop."""
 
     @functools.wraps(test)
     def run(*arguments: Any, **named: Any) -> None:
         async def bounded() -> None:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(WAIT_S):
                 await test(*arguments, **named)
 
         asyncio.run(bounded())
@@ -52,9 +52,9 @@ async def nothing_more(_count: int) -> int | None:
     return None
 
 
-def neighbours_of(engine: Engine) -> Neighbours:
-    """Return what the workers of a server with `engine` share."""
-    return Neighbours(engine.model_config, CallGraph(engine.model_config))
+def registry_of(engine: Engine) -> WorkerRegistry:
+    """Return the worker registry of a server with `engine`."""
+    return WorkerRegistry(engine.model_config, CallGraph(engine.model_config))
 
 
 def model_context(engine: Engine, metrics: CustomMetrics | None = None) -> ModelContext:
@@ -76,12 +76,15 @@ def tensor(value: Any, name: str = "IN") -> Tensor:
 
 
 class FakeWorker(WorkerEnd):
-    """Sends frames to a real `Conversation`, and keeps those that come back; `broken` is why the server would end it, once it would."""
+    """Sends frames to a real `RpcSession` and records its frames.
+
+    `broken` is the reason for which the server would end the worker, if any.
+    """
 
     def __init__(
         self,
         model: ModelContext,
-        neighbours: Neighbours,
+        registry: WorkerRegistry,
         take_more: Callable[[int], Awaitable[int | None]] = nothing_more,
         name: str = "caller_0_0",
     ) -> None:
@@ -91,27 +94,27 @@ class FakeWorker(WorkerEnd):
         self.model = model
         self.instance = InstanceContext(name, "CPU", 0, 0)
         self.slot = Slot(self.instance)
-        self.connection = Connection(self.loop, ours, self._hear, self._lose)
+        self.connection = Connection(self.loop, ours, self._handle_frame, self._lose)
         self.executions = Executions(model, self.connection)
-        self.conversation = Conversation(
-            model, self.instance, self.loop, self.connection, self.executions, neighbours, take_more
+        self.session = RpcSession(
+            model, self.instance, self.loop, self.connection, self.executions, registry, take_more
         )
         self.broken: str | None = None
         self._changed = asyncio.Condition()
 
-    def call(self, number: int, inputs: Sequence[Tensor], words: Sequence[int] = (0, 0), **said: Any) -> None:
+    def call(self, number: int, inputs: Sequence[Tensor], words: Sequence[int] = (0, 0), **fields: Any) -> None:
         """Send a CALL; `words` are its execution and its request."""
-        wants = said.pop("wants", None)
-        self.send(Kind.CALL, [number, *words], rows=[inputs], wants=[wants], extras=said)
+        requested = fields.pop("requested", None)
+        self.send(Kind.CALL, [number, *words], rows=[inputs], requested=[requested], extras=fields)
 
     def ask(self, number: int, verb: str, descriptors: Sequence[int] = (), **arguments: Any) -> None:
-        self.send(Kind.ASK, [number], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
+        self.send(Kind.QUERY, [number], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
 
-    def tell(self, verb: str, **arguments: Any) -> None:
-        self.send(Kind.TELL, extras={"verb": verb, "arguments": arguments})
+    def notify(self, verb: str, **arguments: Any) -> None:
+        self.send(Kind.NOTIFY, extras={"verb": verb, "arguments": arguments})
 
     async def receive(self, kind: int) -> Frame:
-        """Return the next frame of `kind`; frames of other kinds stay."""
+        """Return the next frame of `kind`; other frames are kept."""
         while True:
             for index, frame in enumerate(self.frames):
                 if frame.kind == kind:
@@ -119,29 +122,30 @@ class FakeWorker(WorkerEnd):
             await self.read()
 
     async def answer(self) -> tuple[tuple[int, ...], list[dict[str, Any]], dict[str, Any]]:
-        """Return the next CALL_ANSWER: call and flags, its outputs as arrays by name, what it says beside."""
-        frame = await self.receive(Kind.CALL_ANSWER)
+        """Return words, outputs by name and JSON extras of the next CALL_RESPONSE."""
+        frame = await self.receive(Kind.CALL_RESPONSE)
         rows, _ = self.endpoint.rows(frame, 2, Tensor)
         outputs = [{each.name: each.numpy() for each in row} for row in rows]
-        said = {key: frame.extras[key] for key in ("error", "parameters") if key in frame.extras}
-        if "error" in said:
-            said["error"] = said["error"][:2]  # the name of its class is of use to backends of this project alone
-        return frame.words[:2], outputs, said
+        fields = {key: frame.extras[key] for key in ("error", "parameters") if key in frame.extras}
+        if "error" in fields:
+            # Only backends of this project use the class name.
+            fields["error"] = fields["error"][:2]
+        return frame.words[:2], outputs, fields
 
     async def reply(self, number: int) -> Any:
-        """Return the value of the next REPLY, or its error as a list."""
-        frame = await self.receive(Kind.REPLY)
+        """Return the value of the next result, or its error as a list."""
+        frame = await self.receive(Kind.QUERY_RESULT)
         assert frame.words == (number,)
         return frame.extras["error"] if "error" in frame.extras else frame.extras["value"]
 
     async def until_broken(self) -> str:
-        """Wait until the server finds the worker broken, and return what it says of it."""
+        """Wait until the server finds the worker broken and return the reason."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.broken is not None)
         return self.broken or ""
 
     def execute(self, *requests: InferRequest) -> Batch:
-        """Have the server send these requests in one execution."""
+        """Let the server send these requests in one execution."""
         batch = Batch(list(requests), model=self.model, instance=self.slot)
         for request in requests:
             request.batch = batch
@@ -149,21 +153,21 @@ class FakeWorker(WorkerEnd):
         return batch
 
     def done(self, execution: int) -> None:
-        """Say that `execute` returned."""
-        self.send(Kind.ANSWERS, [1, execution, 1, 2, 0], rows=[])
+        """Report that `execute` returned."""
+        self.send(Kind.RESPONSES, [1, execution, 1, 2, 0], rows=[])
 
     def close(self) -> None:
-        """Die, as the server sees it."""
+        """End the worker, as the server sees it."""
         self.socket.close()
         self.connection.close()
-        self.conversation.close(Internal("the worker died"))
+        self.session.close(Internal("the worker died"))
         self.endpoint.close()
 
-    def _hear(self, frame: Frame) -> None:
-        if frame.kind == Kind.ANSWERS:
+    def _handle_frame(self, frame: Frame) -> None:
+        if frame.kind == Kind.RESPONSES:
             self.executions.take(frame, lambda _: None)
         else:
-            self.conversation.hear(frame)
+            self.session.handle(frame)
 
     def _lose(self, reason: str) -> None:
         self.broken = reason
@@ -175,7 +179,7 @@ class FakeWorker(WorkerEnd):
 
 
 class Recorder(ToyEngine):
-    """Keeps the requests that come; they are answered when the test does, or never."""
+    """Records requests; the test responds to them or never does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -185,9 +189,9 @@ class Recorder(ToyEngine):
         self.requests.append(request)
         request.owner = self
 
-    def answer(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
+    def respond(self, requests: Sequence[InferRequest], responses: Sequence[InferResponse]) -> None:
         for request, response in zip(requests, responses, strict=True):
-            request.answered = response.final
+            request.finished = response.final
             request.sink.put(request, response)
 
     def cancel(self, request: InferRequest) -> None:
@@ -196,8 +200,8 @@ class Recorder(ToyEngine):
 
 @asynccontextmanager
 async def worker_of(engine: Engine, **more: Any) -> AsyncIterator[FakeWorker]:
-    """Let a worker of the model `caller` talk to a server with `engine`."""
-    worker = FakeWorker(model_context(engine, more.pop("metrics", None)), neighbours_of(engine), **more)
+    """Connect a worker of the model `caller` to a server with `engine`."""
+    worker = FakeWorker(model_context(engine, more.pop("metrics", None)), registry_of(engine), **more)
     try:
         yield worker
     finally:
@@ -205,6 +209,6 @@ async def worker_of(engine: Engine, **more: Any) -> AsyncIterator[FakeWorker]:
 
 
 async def eventually(condition: Callable[[], object]) -> None:
-    """Let the loop run until `condition` holds."""
-    while not condition():  # noqa: ASYNC110  it is told of no event
+    """Run the loop until `condition` holds."""
+    while not condition():  # noqa: ASYNC110  no event is available
         await asyncio.sleep(0)

@@ -1,13 +1,13 @@
-"""One worker of a scripted process, without an instance round it."""
+"""One worker of a scripted process, without an instance."""
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
 
-from core.tests.runners.workers.fake_worker import model_context, neighbours_of, nothing_more
+from core.tests.runners.workers.fake_worker import model_context, nothing_more, registry_of
 from core.tests.runners.workers.scripted_worker import ScriptedLauncher
-from core.tests.runners.workers.worker_model import nothing_left
+from core.tests.runners.workers.worker_model import check_leaks
 from tritonpy.api.backend import InstanceContext
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.workers.worker import Worker
@@ -16,8 +16,8 @@ from tritonpy.testing.toy_engine import ToyEngine
 UNHEALTHY = "Stub process 'm_0_0' is not healthy: {}."
 
 
-class One:
-    """A worker, its launcher, and what it told."""
+class WorkerBench:
+    """A worker, its launcher and its reports."""
 
     def __init__(self, engine: ToyEngine, policy: HostPolicy | None = None) -> None:
         self.launcher = ScriptedLauncher()
@@ -28,7 +28,7 @@ class One:
             model_context(engine),
             self.context,
             self.launcher,
-            neighbours_of(engine),
+            registry_of(engine),
             loop,
             policy,
             lambda _: None,
@@ -37,14 +37,14 @@ class One:
         )
 
     def start(self):
-        """Begin to start it; return the task, and let the test play the process."""
+        """Begin to start the worker; return the task. The test plays the process."""
         return asyncio.ensure_future(self.worker.start())
 
-    async def started(self, **said):
-        """Start it, and return the process's end."""
+    async def started(self, **fields):
+        """Start the worker and return the process's end."""
         starting = self.start()
         process = await self.launcher.next()
-        await process.started(**said)
+        await process.started(**fields)
         await starting
         return process
 
@@ -52,8 +52,8 @@ class One:
 @asynccontextmanager
 async def one(policy=None):
     with ToyEngine() as engine:
-        async with nothing_left():
-            worker = One(engine, policy)
+        async with check_leaks():
+            worker = WorkerBench(engine, policy)
             try:
                 yield worker
             finally:

@@ -1,4 +1,4 @@
-"""Workers that are neither processes nor threads: what they say is the script of the test, on the test's own event loop."""
+"""Scripted workers without processes or threads, on the event loop of the test."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _pids = count(1_000_000)
 
 
 class Given(NamedTuple):
-    """One execution as a worker sees it."""
+    """One execution as the worker sees it."""
 
     id: int
     numbers: list[int]
     rows: list[Sequence[Tensor]]
-    wants: list[Any]
+    requested: list[Any]
     extras: Mapping[str, Any]
 
 
 class ScriptedWorker(WorkerEnd, WorkerProcess):
-    """Both a process, to the server, and the program in it, to the test."""
+    """A process for the server, and its program for the test."""
 
     def __init__(self, instance: InstanceContext, connection: socket.socket, output: int) -> None:
         super().__init__(connection.dup())
@@ -44,30 +44,30 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
         self.progress: Progress
         self._output = os.dup(output)
         self._status: int | None = None
-        self._over = threading.Event()
+        self._ended = threading.Event()
 
     @property
     def over(self) -> bool:
         """Whether it has ended."""
-        return self._over.is_set()
+        return self._ended.is_set()
 
     def wait(self, timeout_s: float) -> int | None:
-        self._over.wait(timeout_s)
+        self._ended.wait(timeout_s)
         return self._status
 
     def kill(self) -> None:
         self.killed = True
-        if not self._over.is_set():
+        if not self._ended.is_set():
             self.exit(-signal.SIGKILL)
 
     def exit(self, status: int) -> None:
-        """End as a process ends: everything that it had open is closed."""
+        """Exit as a process does: close everything that it had open."""
         self.hang_up()
         self._status = status
-        self._over.set()
+        self._ended.set()
 
     def hang_up(self) -> None:
-        """Close the socket and the output, and live on."""
+        """Close the socket and the output without exiting."""
         if self._output >= 0:
             self.socket.close()
             self.endpoint.close()
@@ -76,7 +76,7 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
             self._output = -1
 
     def print(self, text: str) -> None:
-        """Write to what the server reads as stdout and stderr."""
+        """Write to the pipe that the server reads as stdout and stderr."""
         os.write(self._output, text.encode())
 
     async def receive(self, *kinds: int) -> Frame:
@@ -87,59 +87,59 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
         assert frame.kind in kinds, f"a frame of kind {frame.kind} came, not of {kinds}"
         return frame
 
-    async def started(self, **said: Any) -> dict[str, Any]:
-        """Take START, answer it, and return what it said."""
+    async def started(self, **fields: Any) -> dict[str, Any]:
+        """Receive START, send STARTED and return the start message."""
         start = await self.receive(Kind.START)
         progress, pipe = start.take_descriptors()
         os.close(pipe)
         self.progress = Progress(progress)
-        self.send(Kind.STARTED, extras={"pid": self.pid, "max_open": None, "asks_ready": False} | said)
+        self.send(Kind.STARTED, extras={"pid": self.pid, "max_open": None, "has_ready_check": False} | fields)
         return start.extras
 
     async def failed(self, message: str, code: Code = Code.INTERNAL) -> None:
-        """Take START, say why the model cannot run, and exit."""
+        """Receive START, report why the model cannot run, and exit."""
         await self.receive(Kind.START)
         self.send(Kind.FAILED, extras={"message": message, "code": int(code)})
         self.exit(1)
 
     async def given(self) -> list[Given]:
-        """Begin the first of the executions of the next frame, and return them all; their schedulers add nothing to them."""
+        """Begin the first execution of the next frame and return all of them."""
         frame = await self.receive(Kind.EXECUTE)
         words, count = frame.words, frame.words[0]
-        rows, wants = self.endpoint.rows(frame, 2 + 2 * count, Tensor)
+        rows, requested = self.endpoint.rows(frame, 2 + 2 * count, Tensor)
         first, at, given = words[1 + 2 * count], 0, []
         for execution, size in zip(words[1 : 1 + 2 * count : 2], words[2 : 2 + 2 * count : 2], strict=True):
             part = slice(at, at + size)
             numbers = list(range(first + at, first + at + size))
-            given.append(Given(execution, numbers, rows[part], wants[part], frame.extras))
+            given.append(Given(execution, numbers, rows[part], requested[part], frame.extras))
             at += size
         self.progress.begin(given[0].id)
         return given
 
     async def one(self) -> Given:
-        """Return the next execution, which comes alone in its frame."""
+        """Return the next execution, which must be alone in its frame."""
         (given,) = await self.given()
         return given
 
-    def say(
+    def send_responses(
         self,
         answers: Sequence[tuple[int, int, Sequence[Tensor]]],
         done: Sequence[Given] = (),
         took_ns: int = 1_000_000,
         **extras: Any,
     ) -> None:
-        """Send ANSWERS: number, flags and outputs of each; `done` are the executions that are over."""
+        """Send RESPONSES with number, flags and outputs; `done` are finished executions."""
         words = [len(done)]
         for each in done:
             words += (each.id, 1_000, 1_000 + took_ns)
         words.append(len(answers))
         for number, flags, _ in answers:
             words += (number, 1, flags)
-        self.send(Kind.ANSWERS, words, rows=[row for _, _, row in answers], extras=extras)
+        self.send(Kind.RESPONSES, words, rows=[row for _, _, row in answers], extras=extras)
 
     def echo(self, *given: Given, took_ns: int = 1_000_000) -> None:
-        """Answer every request of these executions with its inputs, named OUT."""
-        self.say(
+        """Respond to every request of these executions with its inputs, named OUT."""
+        self.send_responses(
             [
                 (number, FINAL, outputs(row))
                 for each in given
@@ -150,7 +150,7 @@ class ScriptedWorker(WorkerEnd, WorkerProcess):
         )
 
     async def stop(self, status: int = 0) -> None:
-        """Take STOP, say that all is finished, and exit."""
+        """Receive STOP, send STOPPED and exit."""
         await self.receive(Kind.STOP)
         self.send(Kind.STOPPED)
         self.exit(status)
@@ -162,7 +162,7 @@ def outputs(row: Sequence[Tensor]) -> list[Tensor]:
 
 
 class ScriptedLauncher(Launcher):
-    """Hands every worker that the server starts to the test."""
+    """Passes every worker that the server starts to the test."""
 
     def __init__(self, limit_s: float = 0.0) -> None:
         self.execution_limit_s = limit_s

@@ -3,11 +3,11 @@ from __future__ import annotations
 from tritonpy.runners.workers.backoff import SETTLED_S, Backoff
 
 
-def test_the_first_restart_is_at_once():
+def test_the_first_restart_is_immediate():
     assert Backoff().after_death_s(0.0) == 0
 
 
-def test_workers_that_die_young_are_started_again_after_one_second_at_most():
+def test_workers_that_die_early_restart_after_at_most_one_second():
     backoff = Backoff()
     assert [backoff.after_death_s(1.0) for _ in range(6)] == [0, 0.25, 0.5, 1, 1, 1]
 
@@ -21,7 +21,7 @@ def test_a_long_life_makes_the_next_restart_immediate_again():
     assert backoff.after_death_s(0.0) == 0.25
 
 
-def test_starts_that_fail_are_repeated_less_and_less_often():
+def test_failed_starts_are_retried_with_increasing_delays():
     backoff = Backoff()
     delays = [backoff.after_failed_start_s() for _ in range(40)]
     assert delays[:4] == [0.25, 0.5, 1, 2]
@@ -29,7 +29,7 @@ def test_starts_that_fail_are_repeated_less_and_less_often():
     assert delays[-1] == 30
 
 
-def test_a_start_that_works_ends_the_series_of_failed_ones():
+def test_a_successful_start_resets_the_delay():
     backoff = Backoff()
     for _ in range(8):
         backoff.after_failed_start_s()

@@ -1,4 +1,4 @@
-"""Calls that no worker in its right mind makes."""
+"""Calls that a correct worker never makes."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ BROKEN_CALLS = {
 
 @pytest.mark.parametrize("name", BROKEN_CALLS)
 @on_loop
-async def test_a_call_without_sense_ends_the_worker(name):
-    words, said = BROKEN_CALLS[name]
+async def test_an_invalid_call_ends_the_worker(name):
+    words, message = BROKEN_CALLS[name]
     engine = Recorder()
     async with worker_of(engine) as worker:
-        worker.call(1, [floats(1)], words, **said)
+        worker.call(1, [floats(1)], words, **message)
         assert "it broke the worker protocol" in await worker.until_broken()
     assert engine.requests == []
 
 
 @on_loop
-async def test_a_number_that_is_used_twice_ends_the_worker():
+async def test_a_reused_call_number_ends_the_worker():
     engine = Recorder()
     async with worker_of(engine) as worker:
         worker.call(1, [floats(1)], model="identity")
         worker.call(1, [floats(1)], model="identity")
-        assert "call 1 is open and was made again" in await worker.until_broken()
+        assert "call 1 is already in flight" in await worker.until_broken()
 
 
 @pytest.mark.parametrize("rows", [[], [[floats(1)]] * 2])
@@ -46,18 +46,18 @@ async def test_a_call_has_one_row(rows):
         assert f"a call has {len(rows)} rows of tensors" in await worker.until_broken()
 
 
-@pytest.mark.parametrize("kind", [Kind.CALL_CANCEL, Kind.CALL_TAKEN, Kind.CALL_LEFT, Kind.CALL_WANTED])
+@pytest.mark.parametrize("kind", [Kind.CALL_CANCEL, Kind.CALL_CONSUMED, Kind.CALL_ABANDONED, Kind.CALL_AWAITED])
 @on_loop
-async def test_speaking_of_what_was_never_called_ends_the_worker(kind):
+async def test_an_unknown_call_number_ends_the_worker(kind):
     async with worker_of(Recorder()) as worker:
         worker.send(kind, [0, 1])
-        assert "call 0 was named and never made" in await worker.until_broken()
+        assert "call 0 was never made" in await worker.until_broken()
 
 
 @pytest.mark.parametrize("count", [0, 1, 1 << 62])
 @on_loop
-async def test_taking_what_was_never_answered_ends_the_worker(count):
+async def test_consuming_more_responses_than_sent_ends_the_worker(count):
     async with worker_of(Recorder()) as worker:
         worker.call(1, [floats(1)], model="identity")
-        worker.send(Kind.CALL_TAKEN, [1, count])
-        assert f"{count} answers of call 1 were taken, there are 0" in await worker.until_broken()
+        worker.send(Kind.CALL_CONSUMED, [1, count])
+        assert f"{count} responses of call 1 were consumed, but only 0 were sent" in await worker.until_broken()

@@ -7,7 +7,7 @@ import numpy as np
 from core.tests.runners.workers.fake_worker import Recorder, eventually, floats, on_loop, tensor, worker_of
 from tritonpy.errors import Code
 from tritonpy.ipc import Kind
-from tritonpy.ipc.windows import MAX_ANSWERS
+from tritonpy.ipc.windows import MAX_RESPONSES
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import Batch, InferResponse
 
@@ -16,7 +16,7 @@ FAILED = "Model {0} - Error when running inference: {1}"
 
 
 @on_loop
-async def test_a_stream_arrives_in_order_and_ends_with_an_empty_answer():
+async def test_a_stream_arrives_in_order_and_ends_with_an_empty_response():
     with ToyEngine() as engine:
         async with worker_of(engine) as worker:
             worker.call(1, [tensor(np.int32([3]))], model="repeat", decoupled=True)
@@ -26,7 +26,7 @@ async def test_a_stream_arrives_in_order_and_ends_with_an_empty_answer():
 
 
 @on_loop
-async def test_a_stream_from_a_model_that_answers_once_has_one_answer_which_is_final():
+async def test_a_stream_of_a_normal_model_has_one_final_response():
     with ToyEngine() as engine:
         async with worker_of(engine) as worker:
             worker.call(1, [floats(4)], model="identity", decoupled=True)
@@ -35,7 +35,7 @@ async def test_a_stream_from_a_model_that_answers_once_has_one_answer_which_is_f
 
 
 @on_loop
-async def test_a_model_that_answers_any_number_of_times_refuses_who_takes_one_answer():
+async def test_a_decoupled_model_refuses_a_caller_that_expects_one_response():
     with ToyEngine() as engine:
         async with worker_of(engine) as worker:
             worker.call(1, [tensor(np.int32([3]))], model="repeat")
@@ -47,7 +47,7 @@ async def test_a_model_that_answers_any_number_of_times_refuses_who_takes_one_an
 
 
 async def full_stream(engine, worker, number=1, value=0.0):
-    """Call a model of many answers, and have it answer until it is held back."""
+    """Call a decoupled model and let it respond until it is blocked."""
     worker.call(number, [floats(1)], model="repeat", decoupled=True)
     await eventually(lambda: len(engine.requests) >= number)
     call = engine.requests[number - 1]
@@ -64,23 +64,23 @@ def fill(call, value=0.0):
 
 
 @on_loop
-async def test_a_producer_is_held_back_until_the_worker_says_what_it_took():
+async def test_a_producer_is_blocked_until_the_worker_returns_credit():
     engine = Recorder()
     async with worker_of(engine) as worker:
         call, sent = await full_stream(engine, worker)
-        assert sent == MAX_ANSWERS
+        assert sent == MAX_RESPONSES
         for _ in range(sent):
-            await worker.answer()  # what was read was not taken
+            await worker.answer()  # read but not consumed
         assert not call.sink.ready(call)
         room = asyncio.Event()
         call.sink.when_ready(call, room.set)
-        worker.send(Kind.CALL_TAKEN, [1, sent // 2])
+        worker.send(Kind.CALL_CONSUMED, [1, sent // 2])
         await room.wait()
         assert fill(call) == sent // 2
 
 
 @on_loop
-async def test_a_cancelled_producer_is_called_back():
+async def test_a_cancelled_blocked_producer_resumes():
     engine = Recorder()
     async with worker_of(engine) as worker:
         call, _ = await full_stream(engine, worker)
@@ -92,53 +92,54 @@ async def test_a_cancelled_producer_is_called_back():
 
 
 @on_loop
-async def test_a_stream_that_the_worker_left_runs_out_unheard():
+async def test_an_abandoned_stream_runs_to_its_end():
     engine = Recorder()
     async with worker_of(engine) as worker:
         call, sent = await full_stream(engine, worker)
         for _ in range(sent):
             await worker.answer()
-        worker.send(Kind.CALL_LEFT, [1])
+        worker.send(Kind.CALL_ABANDONED, [1])
         await eventually(lambda: call.sink.ready(call))
-        for _ in range(2 * MAX_ANSWERS):
+        for _ in range(2 * MAX_RESPONSES):
             call.respond(InferResponse([floats(1)], final=False))
         call.respond(InferResponse(()))
         worker.call(2, [floats(1)], model="identity")
         await eventually(lambda: len(engine.requests) == 2)
         engine.requests[1].respond(InferResponse([floats(7)]))
         assert (await worker.answer())[0] == (2, FINAL)
-        assert call.tag.untaken == sent  # what came later is not kept in mind
+        assert call.tag.unconsumed == sent  # later responses are not stored
 
 
 @on_loop
-async def test_a_stream_that_the_worker_left_is_cancelled_with_it():
+async def test_an_abandoned_stream_is_cancelled_with_its_worker():
     engine = Recorder()
     async with worker_of(engine) as worker:
         call, _ = await full_stream(engine, worker)
-        worker.send(Kind.CALL_LEFT, [1])
+        worker.send(Kind.CALL_ABANDONED, [1])
         await eventually(lambda: call.sink.ready(call))
         assert not call.cancelled
     assert call.cancelled
 
 
 @on_loop
-async def test_streams_of_one_model_that_are_taken_by_turns_do_not_wait_for_each_other():
+async def test_alternating_streams_of_one_model_do_not_deadlock():
     engine = Recorder()
     async with worker_of(engine) as worker:
         call, _ = await full_stream(engine, worker)
         worker.call(2, [floats(1)], model="repeat", decoupled=True)
-        worker.send(Kind.CALL_WANTED, [2])
+        worker.send(Kind.CALL_AWAITED, [2])
         await eventually(lambda: call.sink.ready(call))
         fill(call)
         room = asyncio.Event()
-        call.sink.when_ready(call, room.set)  # the other still waits for the instance that this one has
+        # The other call still waits for the instance of this one.
+        call.sink.when_ready(call, room.set)
         await room.wait()
-        worker.send(Kind.CALL_TAKEN, [1, 2 * MAX_ANSWERS])
-        await eventually(lambda: call.tag.untaken == 0)
+        worker.send(Kind.CALL_CONSUMED, [1, 2 * MAX_RESPONSES])
+        await eventually(lambda: call.tag.unconsumed == 0)
 
 
 @on_loop
-async def test_outputs_that_find_no_shared_memory_fail_the_call(monkeypatch):
+async def test_outputs_without_shared_memory_fail_the_call(monkeypatch):
     def refuse(*_arguments):
         raise OSError("too many open files")
 

@@ -13,8 +13,8 @@ from core.tests.runners.workers.fake_worker import (
     eventually,
     floats,
     model_context,
-    neighbours_of,
     on_loop,
+    registry_of,
     tensor,
     worker_of,
 )
@@ -32,14 +32,14 @@ FAILED = "Model {0} - Error when running inference: {1}"
 
 
 @on_loop
-async def test_a_call_is_answered_with_the_outputs_of_the_model():
+async def test_a_call_gets_the_outputs_of_the_model():
     with ToyEngine() as engine:
         async with worker_of(engine) as worker:
             for number, value in enumerate([1.5, 2.5]):
                 worker.call(number, [floats(value)], model="identity")
             for number, value in enumerate([1.5, 2.5]):
-                (words, (outputs,), said) = await worker.answer()
-                assert (words, outputs["OUT"].tolist(), said) == ((number, FINAL), [value], {})
+                (words, (outputs,), fields) = await worker.answer()
+                assert (words, outputs["OUT"].tolist(), fields) == ((number, FINAL), [value], {})
 
 
 @on_loop
@@ -56,7 +56,7 @@ async def test_large_tensors_and_strings_go_both_ways():
 
 
 @on_loop
-async def test_everything_that_a_call_says_reaches_the_model():
+async def test_all_fields_of_a_call_reach_the_model():
     engine = Recorder()
     async with worker_of(engine) as worker:
         parent = InferRequest(
@@ -64,7 +64,7 @@ async def test_everything_that_a_call_says_reaches_the_model():
         )
         worker.execute(parent)
         worker.call(
-            9, [floats(1), tensor(np.int32([2]), "OTHER")], (1, 1), wants=("OUT", "MORE"), model="identity", version=1, id="abc",
+            9, [floats(1), tensor(np.int32([2]), "OTHER")], (1, 1), requested=("OUT", "MORE"), model="identity", version=1, id="abc",
             parameters={"a": 1, "b": "x", "c": True, "d": 0.5}, sequence=[7, True, False], timeout_us=11, priority=2,
             decoupled=True, trace=True,
         )  # fmt: skip
@@ -87,7 +87,7 @@ async def test_everything_that_a_call_says_reaches_the_model():
 
 
 @on_loop
-async def test_what_a_call_does_not_say_is_left_at_its_default():
+async def test_missing_fields_of_a_call_have_defaults():
     engine = Recorder()
     async with worker_of(engine) as worker:
         worker.execute(InferRequest("caller", {}, None, trace="context"))
@@ -110,7 +110,7 @@ async def test_what_a_call_does_not_say_is_left_at_its_default():
 
 
 @on_loop
-async def test_who_calls_is_the_request_of_an_execution_that_has_one():
+async def test_the_parent_of_a_call_is_the_only_request_of_its_execution():
     engine = Recorder()
     alone, first, second, over = (InferRequest("caller", {}, None) for _ in range(4))
     async with worker_of(engine) as worker:
@@ -124,26 +124,27 @@ async def test_who_calls_is_the_request_of_an_execution_that_has_one():
     parents = [call.parent for call in engine.requests]
     several = parents.pop(1)
     assert parents == [alone, second, None, second, None]
-    # Of several requests none in particular calls: one that nobody sent stands for the execution, which waits.
+    # The call has no parent among several requests, so a synthetic parent represents the execution,
+    # which waits.
     assert several is not None
     assert several not in {first, second}
     assert several.batch is first.batch is second.batch
 
 
-@pytest.mark.parametrize("said", [{"model": "nobody"}, {"model": "identity", "version": 7}, {"model": "unloaded"}])
+@pytest.mark.parametrize("fields", [{"model": "nobody"}, {"model": "identity", "version": 7}, {"model": "unloaded"}])
 @on_loop
-async def test_a_model_that_does_not_serve_is_not_ready(said):
+async def test_a_model_that_does_not_serve_is_not_ready(fields):
     models = [*toy_models(), ToyModel(model_config('name: "unloaded"'), lambda _: [])]
     with ToyEngine(models) as engine:
         engine.unload_model("unloaded")
         async with worker_of(engine) as worker:
-            worker.call(1, [floats(1)], **said)
-            text = f"Failed for execute the inference request. Model '{said['model']}' is not ready."
-            assert await worker.answer() == ((1, FINAL), [], {"error": [1, FAILED.format(said["model"], text)]})
+            worker.call(1, [floats(1)], **fields)
+            text = f"Failed for execute the inference request. Model '{fields['model']}' is not ready."
+            assert await worker.answer() == ((1, FINAL), [], {"error": [1, FAILED.format(fields["model"], text)]})
 
 
 @on_loop
-async def test_what_the_model_refuses_is_said_in_its_words():
+async def test_a_refusal_of_the_model_keeps_its_text():
     with ToyEngine() as engine:
         async with worker_of(engine) as worker:
             worker.call(1, [tensor(np.float32([1]), "WRONG")], model="identity")
@@ -152,7 +153,7 @@ async def test_what_the_model_refuses_is_said_in_its_words():
 
 
 @on_loop
-async def test_an_input_that_is_given_twice_is_refused():
+async def test_a_duplicate_input_is_refused():
     with ToyEngine() as engine:
         async with worker_of(engine) as worker:
             worker.call(1, [floats(1), floats(1)], model="identity", id="abc")
@@ -161,7 +162,7 @@ async def test_an_input_that_is_given_twice_is_refused():
 
 
 @on_loop
-async def test_what_the_model_raises_is_the_answer_with_its_code():
+async def test_an_error_of_the_model_keeps_its_code():
     with ToyEngine() as engine:
         async with worker_of(engine) as worker:
             worker.call(1, [floats(1)], model="failing")
@@ -169,23 +170,23 @@ async def test_what_the_model_raises_is_the_answer_with_its_code():
 
 
 @on_loop
-async def test_an_engine_that_fails_unexpectedly_fails_the_call_alone(caplog):
+async def test_an_unexpected_engine_error_fails_only_the_call(caplog):
     class Broken(ToyEngine):
         def infer(self, request):
             raise ZeroDivisionError("secret")
 
     async with worker_of(Broken()) as worker:
         worker.call(1, [floats(1)], model="identity")
-        _, _, said = await worker.answer()
-        assert "unexpected error in the server, see incident" in said["error"][1]
-        assert "secret" not in said["error"][1]
+        _, _, fields = await worker.answer()
+        assert "unexpected error in the server, see error id" in fields["error"][1]
+        assert "secret" not in fields["error"][1]
         worker.call(1, [floats(1)], model="identity")
         await worker.answer()
     assert "ZeroDivisionError" in caplog.text
 
 
 @on_loop
-async def test_parameters_of_an_answer_reach_the_caller():
+async def test_parameters_of_a_response_reach_the_caller():
     engine = Recorder()
     async with worker_of(engine) as worker:
         worker.call(1, [floats(1)], model="identity")
@@ -195,20 +196,20 @@ async def test_parameters_of_an_answer_reach_the_caller():
 
 
 @on_loop
-async def test_a_call_that_is_cancelled_is_answered_as_cancelled():
+async def test_a_cancelled_call_gets_a_cancelled_response():
     with ToyEngine() as engine, engine.hold():
         async with worker_of(engine) as worker:
             worker.call(1, [floats(1)], model="identity")
             worker.call(2, [floats(1)], model="identity")
-            await asyncio.to_thread(engine.wait_for_open, 2)
+            await asyncio.to_thread(engine.wait_for_requests, 2)
             worker.send(Kind.CALL_CANCEL, [2])
             assert await worker.answer() == ((2, FINAL), [], {"error": [Code.CANCELLED, "the request was cancelled"]})
-            worker.send(Kind.CALL_CANCEL, [2])  # it may cross the answer
-            assert [each.tag.number for each in engine.wait_for_open(1)] == [1]
+            worker.send(Kind.CALL_CANCEL, [2])  # it may cross the response
+            assert [each.tag.number for each in engine.wait_for_requests(1)] == [1]
 
 
 @on_loop
-async def test_the_end_of_a_request_ends_what_it_called():
+async def test_cancelling_a_request_cancels_its_calls():
     engine = Recorder()
     one, other = InferRequest("caller", {}, None), InferRequest("caller", {}, None)
     async with worker_of(engine) as worker:
@@ -217,7 +218,7 @@ async def test_the_end_of_a_request_ends_what_it_called():
             worker.call(number, [floats(1)], (1, request), model="identity")
         await eventually(lambda: len(engine.requests) == 3)
         one.cancelled = True
-        worker.conversation.cancelled(one)
+        worker.session.cancelled(one)
         assert [call.cancelled for call in engine.requests] == [True, False, True]
         worker.call(3, [floats(1)], (1, 1), model="identity")
         await eventually(lambda: len(engine.requests) == 4)
@@ -225,7 +226,7 @@ async def test_the_end_of_a_request_ends_what_it_called():
 
 
 @on_loop
-async def test_the_end_of_a_worker_ends_its_calls_and_their_answers_are_nobodys():
+async def test_the_end_of_a_worker_cancels_its_calls_and_drops_responses():
     engine = Recorder()
     async with worker_of(engine) as worker:
         for number in range(3):
@@ -239,15 +240,15 @@ CALLER = 'name: "caller" instance_group { count: 1 kind: KIND_CPU }'
 
 
 @on_loop
-async def test_a_loop_that_stood_still_ends_with_its_worker():
+async def test_a_blocked_loop_ends_with_its_worker():
     engine = Recorder()
     engine._models["caller"] = ToyModel(model_config(CALLER), lambda _: [])
-    neighbours = neighbours_of(engine)
-    worker = FakeWorker(model_context(engine), neighbours)
+    registry = registry_of(engine)
+    worker = FakeWorker(model_context(engine), registry)
     worker.model.config = engine.model_config("caller")
     worker.execute(InferRequest("caller", {}, None))
     worker.done(1)
-    worker.call(1, [floats(1)], (0, 1), model="identity", stops_loop=True)
+    worker.call(1, [floats(1)], (0, 1), model="identity", blocks_loop=True)
     await eventually(lambda: engine.requests)
     (called,) = engine.requests
     called.batch = Batch(
@@ -258,14 +259,14 @@ async def test_a_loop_that_stood_still_ends_with_its_worker():
     called.batch.executing = True
     back = InferRequest("caller", {}, None, parent=called)
     with pytest.raises(Unavailable):
-        neighbours.graph.admit(back, called.batch)
+        registry.graph.admit(back, called.batch)
     worker.close()
-    neighbours.graph.admit(back, called.batch)  # the next worker answers
+    registry.graph.admit(back, called.batch)  # the next worker responds
 
 
 @pytest.mark.parametrize("request_number", [0, 1])
 @on_loop
-async def test_a_loop_that_stands_still_cannot_answer_itself_though_all_of_its_requests_are_answered(request_number):
+async def test_a_blocked_loop_cannot_serve_itself_even_without_unfinished_requests(request_number):
     engine = Recorder()
     engine._models["caller"] = ToyModel(model_config(CALLER), lambda _: [])
     async with worker_of(engine) as worker:
@@ -273,18 +274,18 @@ async def test_a_loop_that_stands_still_cannot_answer_itself_though_all_of_its_r
         worker.execute(InferRequest("caller", {}, None))
         worker.done(1)
         worker.executions.open.clear()
-        worker.call(1, [floats(1)], (0, request_number), model="caller", stops_loop=True)
-        _, _, said = await worker.answer()
-        assert "await 'async_exec'" in said["error"][1]
+        worker.call(1, [floats(1)], (0, request_number), model="caller", blocks_loop=True)
+        _, _, fields = await worker.answer()
+        assert "await 'async_exec'" in fields["error"][1]
 
 
 @on_loop
-async def test_inputs_in_shared_memory_are_borrowed_until_the_answer():
+async def test_inputs_stay_in_shared_memory_until_the_response():
     engine = Recorder()
     async with worker_of(engine) as worker:
         worker.call(1, [tensor(np.zeros(100_000, np.float32))], model="identity")
         await eventually(lambda: engine.requests)
-        assert worker.endpoint._lender._lent
+        assert worker.endpoint._segment_pool._lent
         engine.requests.pop().respond(InferResponse(()))
         await worker.answer()
         gc.collect()
@@ -292,28 +293,28 @@ async def test_inputs_in_shared_memory_are_borrowed_until_the_answer():
         await eventually(lambda: engine.requests)
         engine.requests[0].respond(InferResponse(()))
         await worker.answer()
-        assert not worker.endpoint._lender._lent
+        assert not worker.endpoint._segment_pool._lent
 
 
 @on_loop
-async def test_a_call_that_would_never_be_answered_is_refused_and_leaves_no_trace():
+async def test_a_deadlocking_call_is_refused_without_side_effects():
     engine = Recorder()
     engine._models["caller"] = ToyModel(model_config(CALLER), lambda _: [])
     async with worker_of(engine) as worker:
         worker.model.config = engine.model_config("caller")
         worker.execute(InferRequest("caller", {}, None))
         worker.call(1, [floats(1)], (1, 1), model="caller")
-        _, _, said = await worker.answer()
-        assert said["error"][1].startswith(
-            FAILED.format("caller", "the call would wait for ever: instance 'caller_0_0' waits for model 'caller'")
+        _, _, fields = await worker.answer()
+        assert fields["error"][1].startswith(
+            FAILED.format("caller", "the call would deadlock: instance 'caller_0_0' waits for model 'caller'")
         )
         assert engine.requests == []
-        worker.call(2, [floats(1)], (0, 1), model="caller")  # nobody's instance waits
+        worker.call(2, [floats(1)], (0, 1), model="caller")  # no instance waits
         await eventually(lambda: engine.requests)
 
 
 @on_loop
-async def test_a_worker_whose_executions_call_gets_no_execution_ahead():
+async def test_a_worker_that_makes_calls_gets_no_prefetched_execution():
     engine = Recorder()
     async with worker_of(engine) as worker:
         worker.execute(InferRequest("caller", {}, None))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop, tensor
-from core.tests.runners.workers.worker_model import nothing_left
+from core.tests.runners.workers.worker_model import check_leaks
 from tritonpy.ipc import Endpoint, Kind, ProtocolError
 from tritonpy.runners.workers.connection import Connection
 from tritonpy.types import Tensor
@@ -22,7 +22,7 @@ LARGE = np.arange(100_000, dtype=np.int32)
 
 
 class Ends:
-    """The server's end, and a plain blocking socket at the other."""
+    """The server's end, and a plain blocking socket as the other end."""
 
     def __init__(self):
         ours, self.socket = socket.socketpair()
@@ -42,7 +42,7 @@ class Ends:
             os.close(descriptor)
 
     def send_plain(self, kind):
-        """Send a frame that brings nothing along."""
+        """Send a frame without data."""
         self.socket.send(self.endpoint.compose(kind)[0])
 
     def read(self):
@@ -51,7 +51,7 @@ class Ends:
         return self.endpoint.feed(data, descriptors)
 
     def read_all(self, count):
-        """Return `count` frames, from a thread that may wait."""
+        """Return `count` frames from a thread that may block."""
         frames = []
         while len(frames) < count:
             frames += self.read()
@@ -60,7 +60,7 @@ class Ends:
 
 @asynccontextmanager
 async def ends():
-    async with nothing_left():
+    async with check_leaks():
         both = Ends()
         try:
             yield both
@@ -76,18 +76,18 @@ async def test_frames_go_both_ways_with_their_tensors():
     async with ends() as both:
         both.connection.send(KIND, [5], [[tensor(LARGE)]], [("OUT",)], {"a": 1})
         (frame,) = both.read()
-        (((got,),), wants) = both.endpoint.rows(frame, 1, Tensor)
-        assert (frame.kind, frame.words[0], frame.extras["a"], wants) == (KIND, 5, 1, [("OUT",)])
+        (((got,),), requested) = both.endpoint.rows(frame, 1, Tensor)
+        assert (frame.kind, frame.words[0], frame.extras["a"], requested) == (KIND, 5, 1, [("OUT",)])
         assert np.array_equal(got.data, LARGE)
-        both.send(KIND, [6], rows=[[got]], wants=[("A",)])
+        both.send(KIND, [6], rows=[[got]], requested=[("A",)])
         await eventually(lambda: both.received)
-        rows, wants = both.connection.tensors_and_wants(both.received[0], 1)
+        rows, requested = both.connection.tensors_and_outputs(both.received[0], 1)
         assert np.array_equal(rows[0][0].numpy(), LARGE)
-        assert wants == [("A",)]
+        assert requested == [("A",)]
 
 
 @on_loop
-async def test_a_parcel_goes_back_by_itself_when_its_last_view_is_gone_in_any_thread():
+async def test_a_segment_is_returned_when_its_last_view_is_freed_in_any_thread():
     async with ends() as both:
         both.send(KIND, rows=[[tensor(LARGE)]])
         await eventually(lambda: both.received)
@@ -100,7 +100,7 @@ async def test_a_parcel_goes_back_by_itself_when_its_last_view_is_gone_in_any_th
         thread.start()
         thread.join()
         await eventually(lambda: _readable(both.socket))
-        assert both.read() == []  # what a RETURN leaves to be seen
+        assert both.read() == []  # RETURN frames are not visible
         both.send(KIND, rows=[[tensor(LARGE)]])
         await eventually(lambda: both.received)
         assert not both.lost
@@ -114,7 +114,7 @@ def _readable(end):
 
 
 @on_loop
-async def test_a_socket_that_is_full_is_waited_for_and_everything_arrives_in_order():
+async def test_data_for_a_full_socket_is_queued_and_arrives_in_order():
     async with ends() as both:
         words, count = list(range(2000)), 300
         for number in range(count):
@@ -156,7 +156,7 @@ async def test_a_frame_that_is_larger_than_the_socket_brings_its_descriptors_onc
 
 
 @on_loop
-async def test_what_was_not_sent_when_the_connection_ends_leaves_nothing_behind():
+async def test_unsent_frames_leave_nothing_behind_at_the_end():
     async with ends() as both:
         read, write = os.pipe()
         for _ in range(100):
@@ -172,7 +172,7 @@ async def test_what_was_not_sent_when_the_connection_ends_leaves_nothing_behind(
 
 
 @on_loop
-async def test_what_a_worker_said_before_it_died_is_heard_before_its_death():
+async def test_frames_of_a_dead_worker_are_handled_before_its_death():
     async with ends() as both:
         both.send(KIND, [1])
         both.send(KIND, [2])
@@ -203,11 +203,9 @@ async def test_a_worker_that_cannot_be_written_to_is_lost(monkeypatch):
             patch.setattr(socket, "send_fds", refuse)
             both.connection.send(KIND, descriptors=[os.open(os.devnull, os.O_RDONLY)])
             both.connection.send(KIND)
-            assert both.lost == []  # not in the middle of whatever sends
+            assert both.lost == []  # not while a frame is being sent
             await eventually(lambda: both.lost)
-        assert both.lost == [
-            f"nothing can be sent to it: [Errno {errno.ETOOMANYREFS}] {os.strerror(errno.ETOOMANYREFS)}"
-        ]
+        assert both.lost == [f"cannot send to it: [Errno {errno.ETOOMANYREFS}] {os.strerror(errno.ETOOMANYREFS)}"]
 
 
 @on_loop
@@ -232,14 +230,14 @@ async def test_a_worker_is_lost_once_however_many_reasons_there_are(monkeypatch)
 
 
 @on_loop
-async def test_nonsense_ends_the_connection_once_and_what_came_before_it_is_heard():
+async def test_invalid_data_ends_the_connection_after_earlier_frames_are_handled():
     async with ends() as both:
         both.send(KIND, [1])
         await eventually(lambda: both.received)
         both.socket.send(b"\xff" * 100)
         await eventually(lambda: both.lost)
         both.connection.close()
-        assert both.lost == ["it broke the worker protocol: a frame announces an impossible length"]
+        assert both.lost == ["it broke the worker protocol: a frame announces an invalid length"]
         assert len(both.received) == 1
 
 
@@ -254,7 +252,7 @@ async def test_a_fault_in_handling_a_frame_ends_the_connection_and_is_logged(cap
         both.send(KIND)
         await eventually(lambda: both.lost)
         assert both.lost == ["it broke the worker protocol: KeyError('verb')"]
-    assert "a frame of a worker could not be handled" in caplog.text
+    assert "failed to handle a frame of a worker" in caplog.text
 
 
 @on_loop
@@ -269,17 +267,15 @@ async def test_nothing_is_received_after_the_end():
 
 
 @on_loop
-async def test_descriptors_that_nobody_wants_end_the_connection_and_are_closed():
+async def test_unexpected_descriptors_end_the_connection_and_are_closed():
     async with ends() as both:
         both.send(KIND, descriptors=[os.open(os.devnull, os.O_RDONLY)])
         await eventually(lambda: both.lost)
-        assert both.lost == [
-            f"it broke the worker protocol: a frame of kind {KIND} came with descriptors that nobody wants"
-        ]
+        assert both.lost == [f"it broke the worker protocol: a frame of kind {KIND} has unexpected descriptors"]
 
 
 @on_loop
-async def test_descriptors_that_come_are_not_inherited_by_programs_that_are_started():
+async def test_received_descriptors_are_not_inherited():
     async with ends() as both:
         taken = []
         both.act = lambda frame: taken.extend(frame.take_descriptors())
@@ -290,7 +286,7 @@ async def test_descriptors_that_come_are_not_inherited_by_programs_that_are_star
 
 
 @on_loop
-async def test_memory_that_comes_back_after_the_end_is_nobodys_business():
+async def test_memory_returned_after_the_end_is_ignored():
     async with ends() as both:
         both.send(KIND, rows=[[tensor(LARGE)]])
         await eventually(lambda: both.received)
@@ -301,7 +297,7 @@ async def test_memory_that_comes_back_after_the_end_is_nobodys_business():
         gc.collect()
 
 
-def test_memory_that_comes_back_after_the_loop_is_nobodys_business():
+def test_memory_returned_after_the_loop_is_closed_is_ignored():
     held = []
 
     async def borrow():
@@ -309,7 +305,7 @@ def test_memory_that_comes_back_after_the_loop_is_nobodys_business():
         connection = Connection(
             asyncio.get_running_loop(), ours, lambda frame: held.extend(connection.tensors(frame, 0)), print
         )
-        data, descriptors = Endpoint().compose(Kind.ANSWERS, rows=[[tensor(LARGE)]])
+        data, descriptors = Endpoint().compose(Kind.RESPONSES, rows=[[tensor(LARGE)]])
         socket.send_fds(theirs, [data], descriptors)
         os.close(descriptors[0])
         await eventually(lambda: held)
@@ -323,14 +319,14 @@ def test_memory_that_comes_back_after_the_loop_is_nobodys_business():
     theirs.close()
 
 
-def test_what_is_waited_for_comes_while_the_loop_stands_still():
+def test_wait_handles_frames_while_the_loop_is_blocked():
     async def scenario():
         ends = Ends()
         answers = []
 
         def answer():
             data = b""
-            while len(data) < LARGE.nbytes:  # more than the socket holds: it must be sent while it is waited for
+            while len(data) < LARGE.nbytes:  # more than the socket buffer: it is sent while waiting
                 data += ends.socket.recv(1 << 16)
             ends.send(KIND, [1])
             answers.append(True)
@@ -343,7 +339,7 @@ def test_what_is_waited_for_comes_while_the_loop_stands_still():
         thread.join()
         assert [frame.words for frame in ends.received] == [(1,)]
         ends.socket.close()
-        ends.connection.wait(lambda: False)  # whoever waited goes on when there is nobody to wait for
+        ends.connection.wait(lambda: False)  # the wait ends when the other end is gone
         assert ends.lost == [""]
 
     asyncio.run(scenario())

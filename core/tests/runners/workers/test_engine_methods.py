@@ -8,13 +8,13 @@ import pytest
 
 from core.tests.runners.workers.fake_worker import on_loop
 from tritonpy.errors import InvalidArgument, Unsupported
-from tritonpy.runners.workers.engine_methods import MethodSaid, call_method
+from tritonpy.runners.workers.engine_methods import EngineCallMessage, call_method
 from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 class Recorder(ToyEngine):
-    """Keeps what it was asked to load."""
+    """Records loads."""
 
     loaded: tuple[Any, ...] = ()
 
@@ -23,7 +23,7 @@ class Recorder(ToyEngine):
 
 
 @on_loop
-async def test_what_comes_back_is_json() -> None:
+async def test_results_are_json_values() -> None:
     with ToyEngine() as engine:
         for method, arguments in (
             ("server_metadata", {}),
@@ -40,14 +40,14 @@ async def test_what_comes_back_is_json() -> None:
             ("regions", {"kind": "system", "name": ""}),
             ("unregister_regions", {"kind": "cuda", "name": ""}),
         ):
-            value = await call_method(engine, MethodSaid(method, arguments))
+            value = await call_method(engine, EngineCallMessage(method, arguments))
             assert json.loads(json.dumps(value)) is not False, method
 
 
 @on_loop
 async def test_a_configuration_is_the_message_itself() -> None:
     with ToyEngine() as engine:
-        value = await call_method(engine, MethodSaid("model_config", {"name": "text", "version": -1}))
+        value = await call_method(engine, EngineCallMessage("model_config", {"name": "text", "version": -1}))
         assert ModelConfig.FromString(base64.b64decode(value)) == engine.model_config("text")
 
 
@@ -55,19 +55,19 @@ async def test_a_configuration_is_the_message_itself() -> None:
 async def test_files_are_bytes_again() -> None:
     with Recorder() as engine:
         files = {"file:1/m": base64.b64encode(b"\x00\xff").decode()}
-        said = {"name": "m", "config": "{}", "files": files, "versions": []}
-        await call_method(engine, MethodSaid("load_model", said))
+        message = {"name": "m", "config": "{}", "files": files, "versions": []}
+        await call_method(engine, EngineCallMessage("load_model", message))
         assert engine.loaded == ("m", "{}", {"file:1/m": b"\x00\xff"}, [])
-        said = {"name": "m", "config": None, "files": {}, "versions": [1, 3]}
-        await call_method(engine, MethodSaid("load_model", said))
+        message = {"name": "m", "config": None, "files": {}, "versions": [1, 3]}
+        await call_method(engine, EngineCallMessage("load_model", message))
         assert engine.loaded == ("m", None, None, [1, 3])
 
 
 @on_loop
-async def test_refusals_are_the_engines_own() -> None:
+async def test_errors_are_those_of_the_engine() -> None:
     with ToyEngine() as engine:
         with pytest.raises(InvalidArgument, match="nobody"):
-            await call_method(engine, MethodSaid("model_config", {"name": "nobody", "version": -1}))
+            await call_method(engine, EngineCallMessage("model_config", {"name": "nobody", "version": -1}))
         for method in ("infer", "attach", "__init__"):
             with pytest.raises(Unsupported, match=f"the engine has no method '{method}' for other processes"):
-                await call_method(engine, MethodSaid(method))
+                await call_method(engine, EngineCallMessage(method))

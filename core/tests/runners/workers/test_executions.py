@@ -8,29 +8,29 @@ import pytest
 from core.tests.runners.workers.fake_worker import model_context, on_loop, tensor
 from core.tests.runners.workers.scripted_worker import EMPTY, FINAL
 from core.tests.runners.workers.test_connection import Ends
-from core.tests.runners.workers.worker_model import nothing_left
+from core.tests.runners.workers.worker_model import check_leaks
 from tritonpy.errors import Cancelled, Code, FailureReason, InvalidArgument
 from tritonpy.ipc import Kind, ProtocolError
-from tritonpy.ipc.blocks import PlacedRow
-from tritonpy.ipc.laden import read_laden
+from tritonpy.ipc.blocks import BlockRow
+from tritonpy.ipc.sequence_frame import read_sequence_frame
 from tritonpy.runners.workers.executions import Executions
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.witness import Witness
 from tritonpy.types import Batch, InferRequest, OutputSpec, SequenceInfo, Tensor
 
 
-class Desk:
-    """Executions with a socket behind them, and a witness for the answers."""
+class ExecutionsBench:
+    """Executions with a socket, and a recorder for the responses."""
 
     def __init__(self, engine):
         self.ends = Ends()
         self.executions = Executions(model_context(engine), self.ends.connection)
-        self.witness = Witness()
+        self.recorder = RecordingSink()
         self.over = []
 
     def batch(self, *values, **fields):
         requests = [
-            InferRequest("m", {"IN": tensor(value)}, self.witness.sink, owner=self.witness, id=f"r{value}", **fields)
+            InferRequest("m", {"IN": tensor(value)}, self.recorder.sink, owner=self.recorder, id=f"r{value}", **fields)
             for value in values
         ]
         batch = Batch(requests)
@@ -38,31 +38,33 @@ class Desk:
             request.batch = batch
         return batch
 
-    def said(self):
-        """Return the frame that the worker got, its rows and wants."""
+    def frame_parts(self):
+        """Return the frame that the worker received, its rows and the requested outputs."""
         (frame,) = self.ends.read()
         count = frame.words[0]
         at = 2 + 2 * count
-        if frame.kind == Kind.EXECUTE_LADEN:
-            self.laden, at = read_laden(frame.words, at, frame.words[2 : at - 1 : 2], frame.extras.get("sequences", {}))
-        rows, wants = self.ends.endpoint.rows(frame, at, Tensor)
-        return frame, rows, wants
+        if frame.kind == Kind.EXECUTE_SEQUENCE:
+            self.sequence_frame, at = read_sequence_frame(
+                frame.words, at, frame.words[2 : at - 1 : 2], frame.extras.get("sequences", {})
+            )
+        rows, requested = self.ends.endpoint.rows(frame, at, Tensor)
+        return frame, rows, requested
 
     def take(self, words, rows=(), **extras):
-        """Let the worker say ANSWERS."""
-        data, _ = self.ends.endpoint.compose(Kind.ANSWERS, words, rows=list(rows), extras=extras)
+        """Let the worker send RESPONSES."""
+        data, _ = self.ends.endpoint.compose(Kind.RESPONSES, words, rows=list(rows), extras=extras)
         (frame,) = self.ends.connection._endpoint.feed(data)
         self.executions.take(frame, self.over.extend)
 
     def answers(self, batch):
-        return [self.witness.answers(request) for request in batch.requests]
+        return [self.recorder.responses(request) for request in batch.requests]
 
 
 @asynccontextmanager
 async def desk():
     with ToyEngine() as engine:
-        async with nothing_left():
-            it = Desk(engine)
+        async with check_leaks():
+            it = ExecutionsBench(engine)
             yield it
             it.ends.connection.close()
             it.ends.socket.close()
@@ -74,29 +76,29 @@ def out(value):
 
 
 @on_loop
-async def test_batches_are_one_frame_with_numbers_that_are_never_used_again():
+async def test_batches_are_sent_in_one_frame_with_unique_numbers():
     async with desk() as it:
         assert it.executions.send([it.batch(1, 2), it.batch(3)]) == [1, 2]
-        frame, rows, wants = it.said()
+        frame, rows, requested = it.frame_parts()
         assert frame.words[:6] == (2, 1, 2, 2, 1, 0)
         assert [row[0].data.tolist() for row in rows] == [[1], [2], [3]]
-        assert wants == [None] * 3
+        assert requested == [None] * 3
         assert it.executions.send([it.batch(4)]) == [3]
-        frame, _, _ = it.said()
+        frame, _, _ = it.frame_parts()
         assert frame.words[:4] == (1, 3, 1, 3)
         assert list(it.executions.running) == [1, 2, 3]
         assert list(it.executions.open) == [0, 1, 2, 3]
 
 
 @on_loop
-async def test_only_what_is_rare_is_said_of_each_request():
+async def test_only_optional_fields_are_sent_per_request():
     async with desk() as it:
         plain = it.batch(1)
         plain.requests[0].id = ""
         it.executions.send([plain])
-        assert set(it.said()[0].extras) == {"signatures"}
+        assert set(it.frame_parts()[0].extras) == {"signatures"}
         it.executions.send([it.batch(1)])
-        assert it.said()[0].extras == {"ids": ["r1"]}
+        assert it.frame_parts()[0].extras == {"ids": ["r1"]}
         full = it.batch(
             7,
             parameters={"a": 1, "b": "c"},
@@ -108,7 +110,7 @@ async def test_only_what_is_rare_is_said_of_each_request():
             outputs={"OUT": OutputSpec("OUT")},
         )
         it.executions.send([it.batch(1), full])
-        frame, _, wants = it.said()
+        frame, _, requested = it.frame_parts()
         assert frame.extras["requests"] == {
             "1": {
                 "parameters": {"a": 1, "b": "c"},
@@ -118,12 +120,12 @@ async def test_only_what_is_rare_is_said_of_each_request():
                 "trace": "00-ab-cd-01",
             }
         }
-        assert it.laden == [((0, 0, 0), [(0, False, False, 0)]), ((0, 0, 0), [("s", True, False, 0)])]
-        assert wants == [None, ("OUT",)]
+        assert it.sequence_frame == [((0, 0, 0), [(0, False, False, 0)]), ((0, 0, 0), [("s", True, False, 0)])]
+        assert requested == [None, ("OUT",)]
 
 
 @on_loop
-async def test_what_a_scheduler_added_follows_the_requests():
+async def test_scheduler_data_follows_the_requests():
     async with desk() as it:
         plain, added = it.batch(1), it.batch(2)
         (request,) = added.requests
@@ -132,15 +134,15 @@ async def test_what_a_scheduler_added_follows_the_requests():
         added.states = [tensor([[5], [6]], "STATE")]
         added.state_outputs = ["STATE_OUT"]
         it.executions.send([plain, added])
-        frame, rows, _ = it.said()
+        frame, rows, _ = it.frame_parts()
         assert frame.extras["state_outputs"] == {"1": ["STATE_OUT"]}
-        assert it.laden == [((0, 0, 0), [(0, False, False, 0)]), ((2, 2, 1), [(0, False, False, 0)])]
+        assert it.sequence_frame == [((0, 0, 0), [(0, False, False, 0)]), ((2, 2, 1), [(0, False, False, 0)])]
         assert [len(row) for row in rows] == [1, 1, 3]
         assert [each.name for each in rows[2]] == ["START", "READY", "STATE"]
 
 
 @on_loop
-async def test_answers_go_to_their_requests_with_the_times_of_the_execution():
+async def test_responses_go_to_their_requests_with_the_times_of_the_execution():
     async with desk() as it:
         one, two = it.batch(1, 2), it.batch(3)
         it.executions.send([one, two])
@@ -159,24 +161,24 @@ async def test_answers_go_to_their_requests_with_the_times_of_the_execution():
         assert (list(it.executions.running), list(it.executions.open)) == ([2], [2])
         assert two.executing
         it.take([1, 2, 1, 2, 1, 2, 1, FINAL], [out(30)])
-        it.witness.check(*one.requests, *two.requests)
+        it.recorder.check(*one.requests, *two.requests)
 
 
 @on_loop
-async def test_the_executor_is_told_before_the_answers_are_sent():
+async def test_the_end_of_an_execution_is_reported_before_its_responses():
     async with desk() as it:
         batch = it.batch(1)
         it.executions.send([batch])
         seen = []
-        data, _ = it.ends.endpoint.compose(Kind.ANSWERS, [1, 1, 1, 2, 1, 0, 1, FINAL], rows=[out(1)])
+        data, _ = it.ends.endpoint.compose(Kind.RESPONSES, [1, 1, 1, 2, 1, 0, 1, FINAL], rows=[out(1)])
         (frame,) = it.ends.connection._endpoint.feed(data)
         it.executions.take(frame, lambda over: seen.append((len(over), it.answers(batch))))
         assert seen == [(1, [[]])]
-        it.witness.check(*batch.requests)
+        it.recorder.check(*batch.requests)
 
 
 @on_loop
-async def test_a_decoupled_request_stays_open_until_its_final_answer():
+async def test_a_decoupled_request_stays_in_flight_until_its_final_response():
     async with desk() as it:
         batch = it.batch(1)
         it.executions.send([batch])
@@ -187,11 +189,11 @@ async def test_a_decoupled_request_stays_open_until_its_final_answer():
         assert [each.outputs[0].numpy().tolist() for each in some] == [[10], [11], [12]]
         assert (last.empty, last.final, list(last.outputs)) == (True, True, [])
         assert not it.executions.open
-        it.witness.check(*batch.requests)
+        it.recorder.check(*batch.requests)
 
 
 @on_loop
-async def test_errors_and_parameters_belong_to_their_answer():
+async def test_errors_and_parameters_belong_to_their_response():
     async with desk() as it:
         batch = it.batch(1, 2, 3)
         it.executions.send([batch])
@@ -210,26 +212,26 @@ async def test_errors_and_parameters_belong_to_their_answer():
 
 
 @on_loop
-async def test_requests_that_are_handed_back_are_nobodys_at_the_worker():
+async def test_rescheduled_requests_are_removed_from_the_worker():
     async with desk() as it:
         batch = it.batch(1, 2)
         it.executions.send([batch])
         it.take([1, 1, 1, 2, 1, 1, 1, FINAL], [out(2)], reschedule=[0, 99])
-        assert it.witness.rescheduled == batch.requests[:1]
+        assert it.recorder.rescheduled == batch.requests[:1]
         assert not it.executions.open
 
 
 @on_loop
-async def test_what_comes_for_requests_that_were_given_up_is_dropped():
+async def test_responses_for_abandoned_requests_are_dropped():
     async with desk() as it:
         batch, answered = it.batch(1, 2), it.batch(3)
         it.executions.send([batch, answered])
-        answered.requests[0].answered = True
-        assert it.executions.give_up() == batch.requests
+        answered.requests[0].finished = True
+        assert it.executions.abandon() == batch.requests
         assert (it.executions.open, it.executions.running, batch.executing) == ({}, {}, False)
         it.take([0, 1, 0, 3, FINAL], [out(1), out(2), out(3)])
         assert it.answers(batch) == [[], []]
-        with pytest.raises(ProtocolError, match="execution 1 ended and was not running"):
+        with pytest.raises(ProtocolError, match="execution 1 ended but was not running"):
             it.take([1, 1, 1, 2, 0])
 
 
@@ -243,7 +245,7 @@ async def test_new_states_go_to_their_batch():
 
 
 @on_loop
-async def test_a_cancelled_one_whose_execution_has_yet_to_begin_is_answered_at_once():
+async def test_a_cancelled_request_that_has_not_begun_fails_immediately():
     async with desk() as it:
         running, behind = it.batch(1), it.batch(2, 3)
         it.executions.send([running, behind])
@@ -252,19 +254,20 @@ async def test_a_cancelled_one_whose_execution_has_yet_to_begin_is_answered_at_o
         it.executions.cancel(behind.requests[0])
         ((answer,), others) = it.answers(behind)
         assert (str(answer.error), answer.error.reason, others) == ("Request cancelled", FailureReason.CANCELED, [])
-        it.take([2, 1, 0, 1, 2, 1, 2, 1, 1, 2, FINAL], [out(5), out(6)])  # what the worker says of it is not heard
+        # Further responses of the worker are ignored.
+        it.take([2, 1, 0, 1, 2, 1, 2, 1, 1, 2, FINAL], [out(5), out(6)])
         assert [len(answers) for answers in it.answers(behind)] == [1, 1]
 
 
 @on_loop
-async def test_a_cancelled_one_that_joined_what_runs_is_left_to_the_backend():
+async def test_a_cancelled_request_that_joined_is_left_to_the_backend():
     async with desk() as it:
         running, joined = it.batch(1), it.batch(2)
         it.executions.send([running])
         it.executions.send([joined], joins=True)
         it.executions.cancel(joined.requests[0])
         assert it.answers(joined) == [[]]
-        it.executions.give_up()
+        it.executions.abandon()
 
 
 @on_loop
@@ -272,7 +275,7 @@ async def test_a_cancellation_names_the_number_of_the_request():
     async with desk() as it:
         batch = it.batch(1, 2)
         it.executions.send([batch])
-        it.said()
+        it.frame_parts()
         it.executions.cancel(batch.requests[1])
         (frame,) = it.ends.read()
         assert (frame.kind, frame.words) == (Kind.CANCEL, (1,))
@@ -284,22 +287,22 @@ async def test_a_cancellation_names_the_number_of_the_request():
 
 
 @on_loop
-async def test_what_cannot_be_sent_is_not_running_and_takes_no_numbers(monkeypatch):
+async def test_a_batch_that_cannot_be_sent_leaves_no_trace(monkeypatch):
     async with desk() as it:
         with pytest.raises(TypeError):
             it.executions.send([it.batch(1, parameters={"a": object()})])
         assert (it.executions.running, it.executions.open) == ({}, {})
         batch = it.batch(2)
         assert it.executions.send([batch]) == [1]
-        assert it.said()[0].words[:4] == (1, 1, 1, 0)
+        assert it.frame_parts()[0].words[:4] == (1, 1, 1, 0)
         it.take([1, 1, 1, 2, 1, 0, 1, FINAL], [out(2)])
-        it.witness.check(*batch.requests)
+        it.recorder.check(*batch.requests)
 
 
 @on_loop
-async def test_tensors_of_another_device_are_brought_to_the_host():
-    class Far:
-        """An array that says where it lies through DLPack alone."""
+async def test_tensors_of_another_device_are_copied_to_the_host():
+    class DlpackArray:
+        """An array that reports its device through DLPack only."""
 
         def __init__(self, array):
             self._array = array
@@ -312,10 +315,10 @@ async def test_tensors_of_another_device_are_brought_to_the_host():
 
     async with desk() as it:
         batch = it.batch(1)
-        far = Tensor("IN", "INT32", (2,), Far(np.array([3, 4], np.int32)), device=(2, 0))
+        far = Tensor("IN", "INT32", (2,), DlpackArray(np.array([3, 4], np.int32)), device=(2, 0))
         batch.requests[0].inputs = {"IN": far}
         it.executions.send([batch])
-        _, ((got,),), _ = it.said()
+        _, ((got,),), _ = it.frame_parts()
         assert got.data.tolist() == [3, 4]
 
 
@@ -333,7 +336,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_answers_that_make_no_sense_are_refused_and_answer_nobody(kind):
+def test_invalid_responses_are_refused_and_not_delivered(kind):
     @on_loop
     async def test():
         async with desk() as it:
@@ -342,27 +345,27 @@ def test_answers_that_make_no_sense_are_refused_and_answer_nobody(kind):
             with pytest.raises((ProtocolError, KeyError)):
                 it.take(BROKEN[kind])
             assert it.answers(batch) == [[]]
-            assert it.executions.give_up() == batch.requests
+            assert it.executions.abandon() == batch.requests
 
     test()
 
 
 @on_loop
-async def test_outputs_stay_in_their_block_where_the_sink_passes_them_on():
+async def test_outputs_stay_in_their_block_for_a_forwarding_sink():
     async with desk() as it:
         batch = it.batch(1, 2)
-        it.witness.sink.passes_on = True
+        it.recorder.sink.passes_on = True
         it.executions.send([batch])
         it.take([1, 1, 10, 20, 1, 0, 2, FINAL], [out(11), out(12)])
         answers = [response for (response,) in it.answers(batch)]
-        assert all(isinstance(response.outputs, PlacedRow) for response in answers)
+        assert all(isinstance(response.outputs, BlockRow) for response in answers)
         assert [response.outputs[0].data.tolist() for response in answers] == [[11], [12]]
 
 
 @on_loop
-async def test_outputs_for_who_looks_at_them_are_tensors_at_once():
+async def test_outputs_for_other_sinks_are_tensors():
     async with desk() as it:
         batch = it.batch(1, 2)
         it.executions.send([batch])
         it.take([1, 1, 10, 20, 1, 0, 2, FINAL], [out(11), out(12)])
-        assert not any(isinstance(response.outputs, PlacedRow) for (response,) in it.answers(batch))
+        assert not any(isinstance(response.outputs, BlockRow) for (response,) in it.answers(batch))

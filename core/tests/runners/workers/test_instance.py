@@ -8,13 +8,13 @@ import pytest
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.scripted_worker import EMPTY, FINAL, outputs
-from core.tests.runners.workers.worker_model import LONG_NS, SHORT_NS, Batching, turn, worker_model
+from core.tests.runners.workers.worker_model import LONG_NS, SHORT_NS, Batching, next_iteration, worker_model
 from tritonpy.ipc import Kind
 from tritonpy.runners.workers import worker as worker_module
 
 
 @on_loop
-async def test_a_request_is_executed_and_answered():
+async def test_a_request_is_executed_and_gets_a_response():
     async with worker_model() as model:
         (worker,) = await model.start()
         request = model.ask(1, 2)
@@ -23,7 +23,7 @@ async def test_a_request_is_executed_and_answered():
 
 
 @on_loop
-async def test_large_tensors_travel_in_shared_memory():
+async def test_large_tensors_are_sent_in_shared_memory():
     large = np.arange(100_000, dtype=np.int32).reshape(1, -1)
     async with worker_model() as model:
         (worker,) = await model.start()
@@ -34,21 +34,21 @@ async def test_large_tensors_travel_in_shared_memory():
 
 
 @on_loop
-async def test_the_first_executions_come_one_at_a_time():
+async def test_the_first_executions_are_sent_one_at_a_time():
     async with worker_model() as model:
         (worker,) = await model.start()
         requests = [model.ask(number) for number in range(3)]
         for number in range(3):
             given = await worker.one()
             assert given.rows[0][0].data.tolist() == [[number]]
-            await turn()
+            await next_iteration()
             assert model.model.waiting == 2 - number
             worker.echo(given, took_ns=LONG_NS)
         assert await model.values(*requests) == [[0], [1], [2]]
 
 
 @on_loop
-async def test_executions_that_are_short_come_many_at_once_where_a_batch_cannot_grow():
+async def test_short_executions_are_prefetched_if_batches_cannot_grow():
     async with worker_model() as model:
         (worker,) = await model.start()
         requests = [model.ask(0)]
@@ -62,39 +62,39 @@ async def test_executions_that_are_short_come_many_at_once_where_a_batch_cannot_
         assert await model.values(*requests) == [[0], *[[number] for number in range(40)]]
 
 
-async def made_quick(model, workers):
-    """Have every worker known for executions that are given many at once."""
+async def make_fast(model, workers):
+    """Let short executions of every worker be recorded, so that it prefetches."""
     for _ in workers:
-        asked = [model.ask(0) for _ in workers]
+        requested = [model.ask(0) for _ in workers]
         for worker in workers:
             worker.echo(await worker.one(), took_ns=SHORT_NS)
-        await model.values(*asked)
+        await model.values(*requested)
 
 
 @on_loop
-@pytest.mark.parametrize(("asked", "shares"), [(2, [1, 1]), (3, [1, 2]), (8, [4, 4])])
-async def test_nothing_is_given_early_that_an_instance_with_nothing_to_do_could_begin(asked, shares):
+@pytest.mark.parametrize(("requested", "shares"), [(2, [1, 1]), (3, [1, 2]), (8, [4, 4])])
+async def test_no_request_is_prefetched_that_an_idle_instance_could_begin(requested, shares):
     async with worker_model(instances=2) as model:
         workers = await model.start()
-        await made_quick(model, workers)
-        requests = [model.ask(number) for number in range(asked)]
+        await make_fast(model, workers)
+        requests = [model.ask(number) for number in range(requested)]
         given = [await worker.given() for worker in workers]
         assert sorted(map(len, given)) == shares
         for worker, executions in zip(workers, given, strict=True):
             worker.echo(*executions, took_ns=SHORT_NS)
-        assert await model.values(*requests) == [[number] for number in range(asked)]
+        assert await model.values(*requests) == [[number] for number in range(requested)]
 
 
 @on_loop
-async def test_what_comes_while_all_instances_execute_is_given_early():
+async def test_requests_are_prefetched_while_all_instances_execute():
     async with worker_model(instances=2) as model:
         workers = await model.start()
-        await made_quick(model, workers)
+        await make_fast(model, workers)
         requests = [model.ask(number) for number in range(2)]
         given = [await worker.one() for worker in workers]
         requests += [model.ask(number) for number in range(2, 5)]
         await eventually(lambda: model.model.waiting == 0)
-        assert not any(request.answered for request in requests)
+        assert not any(request.finished for request in requests)
         (early,) = [worker for worker in workers if select([worker.socket], [], [], 0)[0]]
         early.echo(*await early.given())
         for worker, first in zip(workers, given, strict=True):
@@ -103,25 +103,25 @@ async def test_what_comes_while_all_instances_execute_is_given_early():
 
 
 @on_loop
-async def test_a_scheduler_whose_batches_grow_is_asked_for_one_at_a_time_however_short_they_are():
+async def test_growing_batches_are_never_prefetched():
     async with worker_model(scheduler=Batching) as model:
         (worker,) = await model.start()
         first = model.ask(0)
         given = await worker.one()
         rest = [model.ask(number) for number in range(1, 4)]
-        await turn()
+        await next_iteration()
         worker.echo(given, took_ns=SHORT_NS)
         given = await worker.one()
         assert len(given.numbers) == 3
         late = model.ask(9)
-        await turn()
+        await next_iteration()
         worker.echo(given, took_ns=SHORT_NS)
         worker.echo(await worker.one())
         assert await model.values(first, *rest, late) == [[0], [1], [2], [3], [9]]
 
 
 @on_loop
-async def test_answers_come_in_any_order_and_of_several_executions_in_one_frame():
+async def test_responses_may_come_in_any_order_and_from_several_executions():
     async with worker_model() as model:
         (worker,) = await model.start()
         warm = model.ask(0)
@@ -130,48 +130,48 @@ async def test_answers_come_in_any_order_and_of_several_executions_in_one_frame(
         requests = [model.ask(number) for number in range(4)]
         given = await worker.given()
         pairs = [(number, row) for each in given for number, row in zip(each.numbers, each.rows, strict=True)]
-        worker.say([(number, FINAL, outputs(row)) for number, row in reversed(pairs[2:])], given[2:])
-        worker.say([(number, FINAL, outputs(row)) for number, row in reversed(pairs[:2])], given[:2])
+        worker.send_responses([(number, FINAL, outputs(row)) for number, row in reversed(pairs[2:])], given[2:])
+        worker.send_responses([(number, FINAL, outputs(row)) for number, row in reversed(pairs[:2])], given[:2])
         assert await model.values(*requests) == [[0], [1], [2], [3]]
 
 
 @on_loop
-async def test_an_execution_that_is_over_makes_room_though_its_request_is_not_answered():
+async def test_a_finished_execution_frees_its_place_before_its_response():
     async with worker_model(decoupled=True) as model:
         (worker,) = await model.start()
         slow, quick = (model.ask(number, accepts_decoupled=True) for number in range(2))
         held = await worker.one()
-        worker.say([(held.numbers[0], 0, outputs(held.rows[0]))], [held])
+        worker.send_responses([(held.numbers[0], 0, outputs(held.rows[0]))], [held])
         worker.echo(await worker.one())
         assert await model.values(quick) == [[1]]
-        assert not slow.answered
-        worker.say([(held.numbers[0], 0, outputs(held.rows[0])), (held.numbers[0], FINAL | EMPTY, [])])
+        assert not slow.finished
+        worker.send_responses([(held.numbers[0], 0, outputs(held.rows[0])), (held.numbers[0], FINAL | EMPTY, [])])
         (end,) = await model.answers(slow)
         assert end.empty
-        assert len(model.witness.answers(slow)) == 3
+        assert len(model.recorder.responses(slow)) == 3
 
 
 @on_loop
-async def test_an_answer_after_the_final_one_is_dropped():
+async def test_a_response_after_the_final_one_is_dropped():
     async with worker_model(decoupled=True) as model:
         (worker,) = await model.start()
         request = model.ask(1, accepts_decoupled=True)
         given = await worker.one()
         worker.echo(given)
         await model.values(request)
-        worker.say([(given.numbers[0], 0, outputs(given.rows[0])), (given.numbers[0], FINAL | EMPTY, [])])
+        worker.send_responses([(given.numbers[0], 0, outputs(given.rows[0])), (given.numbers[0], FINAL | EMPTY, [])])
         other = model.ask(2, accepts_decoupled=True)
         worker.echo(await worker.one())
         assert await model.values(other) == [[2]]
 
 
 @on_loop
-async def test_two_instances_share_what_comes():
+async def test_two_instances_share_the_requests():
     async with worker_model(instances=2) as model:
         one, two = await model.start()
         first, second, third = (model.ask(number) for number in range(3))
         given = [await one.one(), await two.one()]
-        await turn()
+        await next_iteration()
         assert model.model.waiting == 1
         two.echo(given[1])
         two.echo(await two.one())
@@ -180,7 +180,7 @@ async def test_two_instances_share_what_comes():
 
 
 @on_loop
-async def test_a_request_goes_to_the_instance_that_is_free_however_long_the_other_takes():
+async def test_a_request_goes_to_the_idle_instance():
     async with worker_model(instances=2) as model:
         busy, free = await model.start()
         blocked = model.ask(0)
@@ -194,13 +194,13 @@ async def test_a_request_goes_to_the_instance_that_is_free_however_long_the_othe
 
 
 @on_loop
-async def test_a_worker_is_asked_to_stop_after_its_last_answer():
+async def test_a_worker_is_stopped_after_its_last_response():
     async with worker_model() as model:
         (worker,) = await model.start()
         request = model.ask(1)
         given = await worker.one()
         closing = model.unload()
-        await turn()
+        await next_iteration()
         assert worker.frames == []
         worker.echo(given)
         assert await model.values(request) == [[1]]
@@ -244,13 +244,13 @@ async def test_a_waiting_request_that_is_cancelled_never_reaches_the_worker():
 
 
 @on_loop
-async def test_who_stops_it_waits_until_it_is_gone_also_where_another_stops_it_already():
+async def test_concurrent_stops_wait_until_the_worker_is_gone():
     async with worker_model() as model:
         (worker,) = await model.start()
         (instance,) = model.runner._instances.values()
         stopping = [asyncio.ensure_future(instance.stop()) for _ in range(2)]
         await worker.receive(Kind.STOP)
-        await turn()
+        await next_iteration()
         assert [each.done() for each in stopping] == [False, False]
         worker.exit(0)
         await asyncio.gather(*stopping)

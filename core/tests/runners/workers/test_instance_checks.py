@@ -5,7 +5,7 @@ import threading
 import numpy as np
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop
-from core.tests.runners.workers.worker_model import LONG_NS, NEEDS_ONE, Batching, turn, worker_model
+from core.tests.runners.workers.worker_model import LONG_NS, NEEDS_ONE, Batching, next_iteration, worker_model
 from core.tests.toys.limiter import ResourceLimiter
 from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.ipc import Kind
@@ -16,7 +16,7 @@ def strings(count):
 
 
 @on_loop
-async def test_large_strings_are_checked_before_the_worker_sees_them():
+async def test_large_strings_are_checked_before_they_are_sent():
     async with worker_model(datatype="TYPE_STRING") as model:
         (worker,) = await model.start()
         good, bad = model.send(strings(20_000)), model.send(strings(20_000))
@@ -34,15 +34,15 @@ async def test_large_strings_are_checked_before_the_worker_sees_them():
 
 
 @on_loop
-async def test_what_is_being_checked_counts_as_held_and_keeps_the_permission():
+async def test_a_batch_being_checked_counts_as_held_and_keeps_the_lease():
     limiter = ResourceLimiter({"R": 1})
     go = threading.Event()
     async with worker_model(datatype="TYPE_STRING", limiter=limiter, group=NEEDS_ONE) as model:
         (worker,) = await model.start()
-        admit = model.model.guards.admit
-        object.__setattr__(model.runner._instances[0]._guards, "admit", lambda batch: go.wait(10) and admit(batch))
+        admit = model.model.callbacks.admit
+        object.__setattr__(model.runner._instances[0]._callbacks, "admit", lambda batch: go.wait(10) and admit(batch))
         large, small = model.send(strings(20_000)), model.send(strings(1))
-        await turn()
+        await next_iteration()
         assert (limiter._free["R"], model.model.waiting) == (0, 1)
         go.set()
         worker.echo(await worker.one())
@@ -55,12 +55,12 @@ async def test_a_request_that_is_cancelled_while_it_is_checked_is_cancelled_at_t
     go = threading.Event()
     async with worker_model(datatype="TYPE_STRING") as model:
         (worker,) = await model.start()
-        admit = model.model.guards.admit
-        object.__setattr__(model.runner._instances[0]._guards, "admit", lambda batch: go.wait(10) and admit(batch))
+        admit = model.model.callbacks.admit
+        object.__setattr__(model.runner._instances[0]._callbacks, "admit", lambda batch: go.wait(10) and admit(batch))
         request = model.send(strings(20_000))
-        await turn()
+        await next_iteration()
         request.cancel()
-        await turn()
+        await next_iteration()
         go.set()
         given = await worker.one()
         assert list((await worker.receive(Kind.CANCEL)).words) == given.numbers
@@ -73,10 +73,10 @@ async def test_a_batch_whose_worker_dies_while_it_is_checked_is_executed_by_the_
     go = threading.Event()
     async with worker_model(datatype="TYPE_STRING") as model:
         (worker,) = await model.start()
-        admit = model.model.guards.admit
-        object.__setattr__(model.runner._instances[0]._guards, "admit", lambda batch: go.wait(10) and admit(batch))
+        admit = model.model.callbacks.admit
+        object.__setattr__(model.runner._instances[0]._callbacks, "admit", lambda batch: go.wait(10) and admit(batch))
         request, waiting = model.send(strings(20_000)), model.send(strings(1))
-        await turn()
+        await next_iteration()
         worker.exit(1)
         again = await model.launcher.next()
         await again.started()
@@ -95,7 +95,7 @@ async def test_a_check_that_raises_fails_its_batch():
         def broken(_batch):
             raise Internal("the check is broken")
 
-        object.__setattr__(model.runner._instances[0]._guards, "admit", broken)
+        object.__setattr__(model.runner._instances[0]._callbacks, "admit", broken)
         assert await model.errors(model.send(strings(20_000))) == ["the check is broken"]
         small = model.send(strings(1))
         worker.echo(await worker.one())
@@ -103,7 +103,7 @@ async def test_a_check_that_raises_fails_its_batch():
 
 
 @on_loop
-async def test_a_worker_that_checks_strings_itself_gets_them_at_once_and_is_told_of_which_request_they_are():
+async def test_a_worker_that_checks_strings_gets_them_immediately_with_their_requests():
     async with worker_model(datatype="TYPE_STRING", scheduler=Batching) as model:
         (worker,) = await model.start(checks_strings=True)
         first = model.send(strings(1))

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop
-from core.tests.runners.workers.worker_model import SHORT_NS, Batching, turn, worker_model
-from tritonpy.direct import DirectScheduler
+from core.tests.runners.workers.worker_model import SHORT_NS, Batching, next_iteration, worker_model
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Unavailable
 from tritonpy.ipc import Kind
 from tritonpy.runners.workers import backoff, instance
@@ -41,7 +41,7 @@ async def test_requests_that_come_while_a_dead_worker_is_reaped_are_served_by_th
         worker.hang_up()
         await eventually(lambda: model.runner._instances[0].worker.ending)
         request = model.ask(1)
-        await turn()
+        await next_iteration()
         assert model.model.waiting == 1
         worker.exit(-11)
         reaped.set()
@@ -68,12 +68,12 @@ async def test_while_a_dead_worker_is_reaped_the_other_instance_serves():
 
 
 @on_loop
-async def test_an_instance_that_dies_leaves_what_it_was_just_rung_for_to_the_other():
+async def test_a_dying_instance_leaves_its_wakeup_to_the_other():
     async with worker_model(instances=2) as model:
         one, two = await model.start()
         first, second = model.runner._instances.values()
         await eventually(lambda: first.slot.idle and second.slot.idle)
-        withdraw, requests = model.model.dispatcher.withdraw, []
+        withdraw, requests = model.model.dispatcher.unmark_idle, []
 
         def ask_before(slot):
             if slot is first.slot and not requests:
@@ -81,7 +81,7 @@ async def test_an_instance_that_dies_leaves_what_it_was_just_rung_for_to_the_oth
                 assert not slot.idle
             withdraw(slot)
 
-        model.model.dispatcher.withdraw = ask_before
+        model.model.dispatcher.unmark_idle = ask_before
         one.exit(1)
         two.echo(await two.one())
         assert await model.values(*requests) == [[1]]
@@ -99,7 +99,7 @@ async def test_a_worker_that_cannot_start_again_has_requests_refused_until_it_ca
         (error,) = await model.answers(refused)
         assert isinstance(error.error, Unavailable)
         assert error.error.message == (
-            "Stub process 'm_0_0' is not healthy: it failed to start again: the weights are gone"
+            "Stub process 'm_0_0' is not healthy: it failed to restart: the weights are gone"
         )
         assert not model.runner.alive()
         again = await model.launcher.next()
@@ -111,7 +111,7 @@ async def test_a_worker_that_cannot_start_again_has_requests_refused_until_it_ca
 
 
 @on_loop
-async def test_what_waits_when_the_restart_fails_is_refused():
+async def test_waiting_requests_are_refused_when_the_restart_fails():
     async with worker_model() as model:
         (worker,) = await model.start()
         worker.exit(1)
@@ -123,7 +123,7 @@ async def test_what_waits_when_the_restart_fails_is_refused():
 
 
 @on_loop
-async def test_while_another_instance_lives_nothing_is_refused():
+async def test_while_another_instance_lives_no_request_is_refused():
     async with worker_model(instances=2) as model:
         one, two = await model.start()
         one.exit(1)
@@ -137,9 +137,9 @@ async def test_while_another_instance_lives_nothing_is_refused():
 
 
 @on_loop
-async def test_while_others_serve_a_worker_that_dies_young_is_started_again_after_a_pause(monkeypatch):
+async def test_while_others_serve_a_worker_that_dies_early_restarts_after_a_delay(monkeypatch):
     monkeypatch.setattr(backoff, "_FIRST_S", 3600.0)
-    monkeypatch.setattr(backoff, "_LONGEST_S", 3600.0)
+    monkeypatch.setattr(backoff, "_MAX_DELAY_S", 3600.0)
     async with worker_model(instances=2) as model:
         one, two = await model.start()
         one.exit(1)
@@ -157,12 +157,13 @@ async def test_while_others_serve_a_worker_that_dies_young_is_started_again_afte
 
 
 @on_loop
-async def test_the_pause_of_a_worker_ends_when_a_request_waits_that_no_other_can_serve(monkeypatch):
+async def test_the_restart_delay_ends_when_only_this_worker_can_serve_a_request(monkeypatch):
     monkeypatch.setattr(backoff, "_FIRST_S", 3600.0)
-    monkeypatch.setattr(backoff, "_LONGEST_S", 3600.0)
+    monkeypatch.setattr(backoff, "_MAX_DELAY_S", 3600.0)
     async with worker_model() as model:
         (worker,) = await model.start()
-        for waits_before in (False, False, True):  # the first restart is at once, the others are not
+        # The first restart is immediate, the others are not.
+        for waits_before in (False, False, True):
             if waits_before:
                 worker.progress.begin(2)
                 model.ask(1)
@@ -171,7 +172,7 @@ async def test_the_pause_of_a_worker_ends_when_a_request_waits_that_no_other_can
             worker.exit(1)
             await eventually(lambda: model.runner._instances[0].worker is None)
             if not waits_before:
-                await turn()
+                await next_iteration()
                 waiting = model.ask(7)
             worker = await model.launcher.next()
             await worker.started()
@@ -180,7 +181,7 @@ async def test_the_pause_of_a_worker_ends_when_a_request_waits_that_no_other_can
 
 
 @on_loop
-async def test_what_a_dead_worker_had_not_begun_is_executed_by_the_next():
+async def test_requests_that_a_dead_worker_had_not_begun_are_executed_by_the_next():
     async with worker_model() as model:
         (worker,) = await model.start()
         worker.echo(await after(model.ask(0), worker.one()), took_ns=SHORT_NS)
@@ -201,7 +202,7 @@ async def test_what_a_dead_worker_had_not_begun_is_executed_by_the_next():
 
 
 @on_loop
-async def test_what_is_over_and_whose_answer_is_lost_is_executed_again_unless_the_model_is_decoupled():
+async def test_a_finished_execution_with_lost_responses_runs_again_unless_decoupled():
     for decoupled in (False, True):
         async with worker_model(decoupled=decoupled) as model:
             (worker,) = await model.start()
@@ -241,14 +242,14 @@ async def test_a_cancelled_request_is_not_executed_again():
         (worker,) = await model.start()
         request = model.ask(1)
         await eventually(lambda: request.batch is not None)
-        request.cancelled = True  # told to the worker, which ends before it hears of it
+        request.cancelled = True  # the worker was notified but ends before it reads the message
         worker.exit(9)
         assert await model.errors(request) == ["Request cancelled"]
         await (await model.launcher.next()).started()
 
 
 @on_loop
-async def test_a_batch_that_a_dead_worker_had_not_begun_goes_back_to_a_scheduler_that_batches():
+async def test_a_batch_that_a_dead_worker_had_not_begun_is_requeued():
     async with worker_model(scheduler=Batching) as model:
         (worker,) = await model.start()
         request = model.ask(1)
@@ -261,9 +262,9 @@ async def test_a_batch_that_a_dead_worker_had_not_begun_goes_back_to_a_scheduler
 
 
 @on_loop
-async def test_a_scheduler_that_takes_nothing_back_has_what_was_not_begun_answered_with_the_error():
+async def test_without_requeueing_unbegun_requests_fail_with_the_error():
     class Refusing(DirectScheduler):
-        def take_back(self, requests):
+        def requeue(self, requests):
             return requests
 
     async with worker_model(scheduler=Refusing) as model:
@@ -276,7 +277,7 @@ async def test_a_scheduler_that_takes_nothing_back_has_what_was_not_begun_answer
 
 
 @on_loop
-async def test_requests_wait_no_longer_than_a_limit_for_a_worker_that_starts_again(monkeypatch):
+async def test_requests_wait_for_a_restart_up_to_a_limit(monkeypatch):
     monkeypatch.setattr(instance, "_START_LIMIT_S", 0.001)
     async with worker_model() as model:
         (worker,) = await model.start()
@@ -284,9 +285,7 @@ async def test_requests_wait_no_longer_than_a_limit_for_a_worker_that_starts_aga
         worker.exit(1)
         again = await model.launcher.next()
         request = model.ask(1)
-        assert await model.errors(request) == [
-            "Stub process 'm_0_0' is not healthy: it did not start again within 0.001 s"
-        ]
+        assert await model.errors(request) == ["Stub process 'm_0_0' is not healthy: it did not restart within 0.001 s"]
         await again.started()
         await eventually_alive(model)
         request = model.ask(2)
@@ -312,7 +311,7 @@ async def eventually_alive(model):
 
 
 @on_loop
-async def test_a_model_that_is_unloaded_while_its_worker_waits_to_be_started_again_is_gone_at_once(monkeypatch):
+async def test_unloading_during_a_restart_delay_is_immediate(monkeypatch):
     monkeypatch.setattr(backoff, "_FIRST_S", 3600.0)
     async with worker_model() as model:
         (worker,) = await model.start()
@@ -322,7 +321,7 @@ async def test_a_model_that_is_unloaded_while_its_worker_waits_to_be_started_aga
 
 
 @on_loop
-async def test_a_worker_that_is_just_being_started_again_ends_with_the_model():
+async def test_a_restarting_worker_ends_with_the_model():
     async with worker_model() as model:
         (worker,) = await model.start()
         worker.exit(1)

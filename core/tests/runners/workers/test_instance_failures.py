@@ -6,13 +6,13 @@ import os
 import numpy as np
 
 from core.tests.runners.workers.fake_worker import on_loop
-from core.tests.runners.workers.worker_model import SHORT_NS, turn, worker_model
+from core.tests.runners.workers.worker_model import SHORT_NS, next_iteration, worker_model
 from core.tests.toys.limiter import ResourceLimiter
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 
 
-class Moody(DirectScheduler):
-    """Raises where the test wants it to."""
+class RaisingScheduler(DirectScheduler):
+    """Raises on request."""
 
     ready_fails = take_fails_after = None
 
@@ -31,8 +31,8 @@ class Moody(DirectScheduler):
 
 
 @on_loop
-async def test_a_scheduler_that_raises_has_its_requests_answered_and_the_next_ones_served():
-    async with worker_model(scheduler=Moody) as model:
+async def test_a_raising_scheduler_fails_its_requests_and_later_ones_are_served():
+    async with worker_model(scheduler=RaisingScheduler) as model:
         (worker,) = await model.start()
         first = model.ask(1)
         given = await worker.one()
@@ -48,8 +48,8 @@ async def test_a_scheduler_that_raises_has_its_requests_answered_and_the_next_on
 
 
 @on_loop
-async def test_what_was_cut_before_the_scheduler_raised_is_still_executed():
-    async with worker_model(scheduler=Moody) as model:
+async def test_batches_taken_before_the_scheduler_raised_are_executed():
+    async with worker_model(scheduler=RaisingScheduler) as model:
         (worker,) = await model.start()
         warm = model.ask(0)
         worker.echo(await worker.one(), took_ns=SHORT_NS)
@@ -64,7 +64,7 @@ async def test_what_was_cut_before_the_scheduler_raised_is_still_executed():
 
 
 @on_loop
-async def test_a_limiter_that_raises_is_asked_again():
+async def test_a_raising_limiter_is_called_again():
     class Broken(ResourceLimiter):
         broken = False
 
@@ -76,7 +76,7 @@ async def test_a_limiter_that_raises_is_asked_again():
     limiter = Broken({})
     async with worker_model(limiter=limiter) as model:
         (worker,) = await model.start()
-        await turn()
+        await next_iteration()
         limiter.broken = True
         assert all(await model.errors(model.ask(1)))
         limiter.broken = False
@@ -86,7 +86,7 @@ async def test_a_limiter_that_raises_is_asked_again():
 
 
 @on_loop
-async def test_inputs_without_shared_memory_fail_alone(monkeypatch):
+async def test_inputs_without_shared_memory_fail_only_their_requests(monkeypatch):
     def full(*_arguments):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -103,7 +103,7 @@ async def test_inputs_without_shared_memory_fail_alone(monkeypatch):
 
 
 @on_loop
-async def test_a_request_that_no_frame_can_carry_fails_alone():
+async def test_a_request_that_cannot_be_encoded_fails_alone():
     async with worker_model() as model:
         (worker,) = await model.start()
         strange = model.ask(1, parameters={"a": object()})
@@ -114,7 +114,7 @@ async def test_a_request_that_no_frame_can_carry_fails_alone():
 
 
 @on_loop
-async def test_an_execution_beyond_the_limit_costs_the_worker_its_life():
+async def test_an_execution_beyond_the_limit_kills_the_worker():
     async with worker_model(limit_s=0.001) as model:
         (worker,) = await model.start()
         worker.progress.begin(1)

@@ -4,15 +4,15 @@ import logging
 
 import pytest
 
-from tritonpy.runners.workers.log_records import RecordSaid, write_record
+from tritonpy.runners.workers.log_records import LogRecordMessage, write_record
 
-SAID = RecordSaid(
+JSON_VALUES = LogRecordMessage(
     "tritonpy.backend", logging.WARNING, "100% broken", "/there/model.py", 7, "a trace", {"model": "m", "version": 3}
 )
 
 
-def test_a_record_is_logged_as_it_was_made(caplog: pytest.LogCaptureFixture) -> None:
-    write_record(SAID)
+def test_a_record_is_logged_unchanged(caplog: pytest.LogCaptureFixture) -> None:
+    write_record(JSON_VALUES)
     (record,) = caplog.records
     assert (record.name, record.levelname, record.getMessage()) == ("tritonpy.backend", "WARNING", "100% broken")
     assert (record.filename, record.lineno) == ("model.py", 7)
@@ -21,5 +21,5 @@ def test_a_record_is_logged_as_it_was_made(caplog: pytest.LogCaptureFixture) -> 
 
 def test_a_level_that_the_server_does_not_log_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR, "tritonpy.backend")
-    write_record(SAID)
+    write_record(JSON_VALUES)
     assert not caplog.records

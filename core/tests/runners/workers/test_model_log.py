@@ -8,7 +8,7 @@ import pytest
 from core.tests.runners.workers.fake_worker import model_context
 from tritonpy.api.backend import InstanceContext
 from tritonpy.logs import LogSettings, configure_logging
-from tritonpy.runners.workers.model_log import LineSaid, ModelLog
+from tritonpy.runners.workers.model_log import LogLineMessage, ModelLog
 from tritonpy.testing.toy_engine import ToyEngine
 
 
@@ -19,21 +19,21 @@ def model_log():
 
 def test_a_line_of_text_shows_the_model_and_the_requests(model_log, capsys):
     configure_logging(LogSettings())
-    model_log.write(LineSaid("WARNING", "100 % sure", ["7", "", "8"], "model.py", 12))
+    model_log.write(LogLineMessage("WARNING", "100 % sure", ["7", "", "8"], "model.py", 12))
     (line,) = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r'W\S+ \S+ \d+ model\.py:12\] "\[model: caller\] \[request id: 7, 8\] 100 % sure"', line)
 
 
-def test_a_line_that_does_not_say_where_it_is_from_shows_its_instance(model_log, capsys):
+def test_a_line_without_a_location_shows_its_instance(model_log, capsys):
     configure_logging(LogSettings())
-    model_log.write(LineSaid("ERROR", "text"))
+    model_log.write(LogLineMessage("ERROR", "text"))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith('caller_0_1:0] "[model: caller] text"')
 
 
 def test_a_json_line_has_model_version_instance_and_request(model_log, capsys):
     configure_logging(LogSettings(format="json"))
-    model_log.write(LineSaid("INFO", "text", ["7"]))
+    model_log.write(LogLineMessage("INFO", "text", ["7"]))
     line = json.loads(capsys.readouterr().err)
     assert {**line, "time": ""} == {
         "time": "",
@@ -55,8 +55,8 @@ def test_a_json_line_has_model_version_instance_and_request(model_log, capsys):
         (LogSettings(info=False, error=False), ["WARNING"]),
     ],
 )
-def test_the_servers_settings_decide_what_is_kept(model_log, capsys, settings, kept):
+def test_the_servers_settings_decide_which_lines_are_logged(model_log, capsys, settings, kept):
     configure_logging(settings)
     for level in ("VERBOSE", "INFO", "WARNING", "ERROR"):
-        model_log.write(LineSaid(level, f"<{level}>"))
+        model_log.write(LogLineMessage(level, f"<{level}>"))
     assert re.findall("<(.*)>", capsys.readouterr().err) == kept

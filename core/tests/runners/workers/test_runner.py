@@ -7,12 +7,12 @@ import pytest
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.scripted_worker import FINAL
-from core.tests.runners.workers.worker_model import turn, worker_model
+from core.tests.runners.workers.worker_model import next_iteration, worker_model
 from core.tests.toys.limiter import ResourceLimiter
 from tritonpy.api.backend import InstanceContext
 from tritonpy.errors import Code, Internal, InvalidArgument
 from tritonpy.ipc import Kind
-from tritonpy.runners.rings import Rings
+from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.workers.runner import WorkerRunner
 
 
@@ -21,11 +21,11 @@ def test_workers_need_the_loop_of_a_started_server():
         name = "m"
 
     with pytest.raises(Internal, match="model 'm' runs in worker processes, which need the event loop"):
-        WorkerRunner(Named, None, None, None, Rings(), None, None, None, None, False)
+        WorkerRunner(Named, None, None, None, Wakeups(), None, None, None, None, False)
 
 
 @on_loop
-async def test_every_instance_has_a_worker_of_its_own_and_all_start_at_once():
+async def test_every_instance_has_its_own_worker_and_all_start_concurrently():
     async with worker_model(instances=3) as model:
         loading = asyncio.ensure_future(model.load())
         workers = [await model.launcher.next() for _ in range(3)]
@@ -48,14 +48,14 @@ async def test_one_worker_that_cannot_run_the_model_fails_the_load_and_the_other
         await good.stop()
         with pytest.raises(InvalidArgument, match="not on this device"):
             await loading
-        assert (good.killed, bad.killed, limiter.needs) == (False, False, {})
+        assert (good.killed, bad.killed, limiter.demands) == (False, False, {})
 
 
 @on_loop
-async def test_what_the_limiter_refuses_starts_no_worker():
+async def test_no_worker_starts_for_a_refused_resource_demand():
     class Strict(ResourceLimiter):
         def register(self, instance, device, group):
-            if self.needs:
+            if self.demands:
                 raise InvalidArgument("only one may register")
             super().register(instance, device, group)
 
@@ -64,29 +64,29 @@ async def test_what_the_limiter_refuses_starts_no_worker():
         with pytest.raises(InvalidArgument, match="only one may register"):
             await model.load()
         await model.unload()
-        assert (model.launcher.workers, limiter.needs) == ([], {})
+        assert (model.launcher.workers, limiter.demands) == ([], {})
 
 
 @on_loop
-async def test_a_worker_that_says_how_much_it_holds_gets_no_more_until_it_answered():
+async def test_a_worker_gets_no_more_requests_than_its_limit():
     async with worker_model(decoupled=True) as model:
         (worker,) = await model.start(max_open=2)
         requests = [model.ask(number, accepts_decoupled=True) for number in range(3)]
         given = []
         for _ in range(2):
             given.append(await worker.one())
-            worker.say([], [given[-1]])
+            worker.send_responses([], [given[-1]])
         await eventually(lambda: not model.runner._instances[0].worker.executions.running)
         assert model.model.waiting == 1
-        worker.say([(given[1].numbers[0], FINAL, [])], parameters={"0": {"second": True}})
+        worker.send_responses([(given[1].numbers[0], FINAL, [])], parameters={"0": {"second": True}})
         third = await worker.one()
-        worker.say([(given[0].numbers[0], FINAL, []), (third.numbers[0], FINAL, [])], [third])
+        worker.send_responses([(given[0].numbers[0], FINAL, []), (third.numbers[0], FINAL, [])], [third])
         answers = await model.answers(*requests)
         assert [answer.parameters.get("second", False) for answer in answers] == [False, True, False]
 
 
 @on_loop
-async def test_a_model_whose_workers_have_no_check_of_their_own_is_ready_while_all_live():
+async def test_without_a_readiness_check_a_model_is_ready_while_all_workers_live():
     async with worker_model(instances=2) as model:
         one, _ = await model.start()
         assert await asyncio.to_thread(model.runner.is_ready)
@@ -100,16 +100,16 @@ async def test_a_model_whose_workers_have_no_check_of_their_own_is_ready_while_a
 
 
 @pytest.mark.parametrize(("answers", "ready"), [((True, True), True), ((True, False), False)])
-def test_a_model_with_checks_is_ready_when_every_worker_says_so(answers, ready):
+def test_a_model_with_checks_is_ready_when_every_worker_is(answers, ready):
     @on_loop
     async def test():
         async with worker_model(instances=2) as model:
-            workers = await model.start(asks_ready=True)
-            asking = asyncio.ensure_future(asyncio.to_thread(model.runner.is_ready))
+            workers = await model.start(has_ready_check=True)
+            calling = asyncio.ensure_future(asyncio.to_thread(model.runner.is_ready))
             for worker, answer in zip(workers, answers, strict=True):
-                question = await worker.receive(Kind.ASK)
-                worker.send(Kind.REPLY, question.words, extras={"value": answer})
-            assert await asking is ready
+                query = await worker.receive(Kind.QUERY)
+                worker.send(Kind.QUERY_RESULT, query.words, extras={"value": answer})
+            assert await calling is ready
 
     test()
 
@@ -129,7 +129,7 @@ async def test_a_cancellation_goes_to_the_worker_that_has_the_request():
 
 
 @on_loop
-async def test_a_request_that_is_answered_is_not_cancelled_at_a_worker():
+async def test_a_finished_request_is_not_cancelled_at_a_worker():
     async with worker_model() as model:
         (worker,) = await model.start()
         request = model.ask(1)
@@ -142,7 +142,7 @@ async def test_a_request_that_is_answered_is_not_cancelled_at_a_worker():
 
 
 @on_loop
-async def test_a_worker_that_fails_to_stop_holds_nobody_up(caplog):
+async def test_a_worker_that_fails_to_stop_does_not_block(caplog):
     async with worker_model(instances=2) as model:
         one, two = await model.start()
         instance = model.runner._instances[0]
@@ -158,7 +158,7 @@ async def test_a_worker_that_fails_to_stop_holds_nobody_up(caplog):
     assert "a worker failed to stop: will not stop" in caplog.text
 
 
-def test_what_a_model_shares_is_freed_after_its_last_worker():
+def test_shared_state_is_freed_after_the_last_worker():
     @on_loop
     async def test():
         async with worker_model() as model:
@@ -176,7 +176,7 @@ def test_what_a_model_shares_is_freed_after_its_last_worker():
 
 
 @on_loop
-async def test_a_worker_that_is_to_go_answers_what_it_has_and_takes_no_more():
+async def test_a_removed_worker_finishes_its_requests_and_takes_no_more():
     async with worker_model(instances=2) as model:
         workers = {worker.name: worker for worker in await model.start()}
         request = model.ask(1)
@@ -203,7 +203,7 @@ async def test_a_worker_that_is_to_go_answers_what_it_has_and_takes_no_more():
 
 
 @on_loop
-async def test_workers_that_are_added_wait_for_the_word_to_serve():
+async def test_added_workers_wait_until_they_serve():
     async with worker_model(instances=1) as model:
         (one,) = await model.start()
         context = InstanceContext("m_0_7", "CPU", 0, 7)
@@ -216,11 +216,14 @@ async def test_workers_that_are_added_wait_for_the_word_to_serve():
         first = model.ask(1)
         given = await one.one()
         second = model.ask(2)
-        await turn()
+        await next_iteration()
         assert two.frames == []
         model.runner.serve([7])
         two.echo(await two.one())
         assert await model.values(second) == [[2]]
         one.echo(given)
         assert await model.values(first) == [[1]]
-        assert [instance.pipelining.alone for instance in model.runner._instances.values()] == [False, False]
+        assert [instance.prefetch_depth.is_only_instance for instance in model.runner._instances.values()] == [
+            False,
+            False,
+        ]

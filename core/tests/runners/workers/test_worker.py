@@ -15,33 +15,33 @@ from tritonpy.runners.workers import worker as worker_module
 
 
 @on_loop
-async def test_a_worker_is_started_with_what_the_launcher_says_and_tells_what_the_server_should_know():
+async def test_a_worker_gets_the_start_message_and_reports_its_properties():
     async with one() as it:
         starting = it.start()
         process = await it.launcher.next()
-        said = await process.started(max_open=7, asks_ready=True)
+        fields = await process.started(max_open=7, has_ready_check=True)
         await starting
-        assert said == {"version": 1, "kind": "scripted", "instance": "m_0_0"}
-        assert (it.context.max_open, it.worker.asks_ready) == (7, True)
+        assert fields == {"version": 1, "kind": "scripted", "instance": "m_0_0"}
+        assert (it.context.max_open, it.worker.has_ready_check) == (7, True)
         process.exit(0)
         await eventually(lambda: it.ended)
 
 
 @on_loop
-async def test_a_worker_is_told_where_to_run_and_says_what_of_that_it_cannot(caplog):
+async def test_a_worker_gets_its_host_policy_and_reports_failures(caplog):
     async with one(HostPolicy((0, 2), 1)) as it:
         starting = it.start()
         process = await it.launcher.next()
-        said = await process.started(unbound="Unable to set NUMA memory policy: not here")
+        fields = await process.started(unbound="Unable to set NUMA memory policy: not here")
         await starting
-        assert said["host_policy"] == {"cores": [0, 2], "node": 1}
+        assert fields["host_policy"] == {"cores": [0, 2], "node": 1}
         assert "host policy of instance 'm_0_0': Unable to set NUMA memory policy: not here" in caplog.messages
         process.exit(0)
         await eventually(lambda: it.ended)
 
 
 @on_loop
-async def test_what_a_worker_says_it_failed_of_is_the_error():
+async def test_the_reported_start_failure_is_the_error():
     async with one() as it:
         starting = it.start()
         process = await it.launcher.next()
@@ -66,7 +66,7 @@ async def test_a_worker_that_failed_and_does_not_end_is_killed(monkeypatch):
 
 
 @on_loop
-async def test_a_worker_that_dies_in_silence_fails_the_start_with_its_last_output():
+async def test_a_worker_that_dies_without_a_message_fails_the_start_with_its_output():
     async with one() as it:
         starting = it.start()
         process = await it.launcher.next()
@@ -180,7 +180,7 @@ async def test_a_start_that_is_cancelled_while_the_launch_fails_is_cancelled():
 
 
 @on_loop
-async def test_the_end_of_a_running_worker_is_told_once_with_its_reason():
+async def test_the_end_of_a_running_worker_is_reported_once_with_its_reason():
     async with one() as it:
         process = await it.started()
         assert not it.worker.ending
@@ -188,12 +188,12 @@ async def test_the_end_of_a_running_worker_is_told_once_with_its_reason():
         await eventually(lambda: it.ended)
         assert it.worker.ending
         assert [error.message for error in it.ended] == [
-            UNHEALTHY.format("it was killed by signal 9 (SIGKILL): by somebody, or by the system for want of memory")
+            UNHEALTHY.format("it was killed by signal 9 (SIGKILL), possibly because the system was out of memory")
         ]
 
 
 @on_loop
-async def test_a_worker_that_hangs_up_and_lives_on_is_killed(monkeypatch):
+async def test_a_worker_that_only_closes_its_socket_is_killed(monkeypatch):
     monkeypatch.setattr(worker_module, "_REAP_S", 0.001)
     async with one() as it:
         process = await it.started()
@@ -203,7 +203,7 @@ async def test_a_worker_that_hangs_up_and_lives_on_is_killed(monkeypatch):
 
 
 @on_loop
-async def test_the_reason_for_which_the_server_killed_it_is_what_is_told():
+async def test_the_servers_reason_for_killing_it_is_reported():
     async with one() as it:
         await it.started()
         it.worker.kill("it was too slow")
@@ -212,7 +212,7 @@ async def test_the_reason_for_which_the_server_killed_it_is_what_is_told():
 
 
 @on_loop
-async def test_a_stopped_worker_ends_by_itself_and_nobody_is_told_of_a_death():
+async def test_a_stopped_worker_exits_without_a_death_report():
     async with one() as it:
         process = await it.started()
         stopping = asyncio.ensure_future(it.worker.stop())
@@ -222,7 +222,7 @@ async def test_a_stopped_worker_ends_by_itself_and_nobody_is_told_of_a_death():
 
 
 @on_loop
-async def test_a_worker_that_dies_of_its_own_clean_up_is_stopped_too():
+async def test_a_worker_that_dies_during_cleanup_counts_as_stopped():
     async with one() as it:
         process = await it.started()
         stopping = asyncio.ensure_future(it.worker.stop())
@@ -248,11 +248,11 @@ async def test_a_worker_that_does_not_finish_is_killed(monkeypatch, caplog):
         process = await it.started()
         await it.worker.stop()
         assert (it.ended, process.killed) == ([], True)
-    assert "m_0_0 did not finish in 0.001 s and is killed" in caplog.text
+    assert "m_0_0 did not finish within 0.001 s and is killed" in caplog.text
 
 
 @on_loop
-async def test_what_it_prints_is_logged_with_the_model_and_the_instance(caplog):
+async def test_output_is_logged_with_model_and_instance(caplog):
     caplog.set_level(logging.INFO, "tritonpy.worker")
     async with one() as it:
         process = await it.started()
@@ -265,27 +265,27 @@ async def test_what_it_prints_is_logged_with_the_model_and_the_instance(caplog):
 
 
 @on_loop
-async def test_a_worker_with_a_readiness_check_of_its_own_is_asked_and_others_are_ready():
+async def test_only_workers_with_a_readiness_check_are_queried():
     async with one() as it:
-        process = await it.started(asks_ready=True)
+        process = await it.started(has_ready_check=True)
         for answer in (False, True):
-            asking = asyncio.ensure_future(it.worker.is_ready())
-            question = await process.receive(Kind.ASK)
-            assert question.extras["verb"] == "is_ready"
-            process.send(Kind.REPLY, question.words, extras={"value": answer})
-            assert await asking is answer
-        it.worker.asks_ready = False
+            calling = asyncio.ensure_future(it.worker.is_ready())
+            query = await process.receive(Kind.QUERY)
+            assert query.extras["verb"] == "is_ready"
+            process.send(Kind.QUERY_RESULT, query.words, extras={"value": answer})
+            assert await calling is answer
+        it.worker.has_ready_check = False
         assert await it.worker.is_ready()
         process.exit(0)
         await eventually(lambda: it.ended)
 
 
 @on_loop
-async def test_a_worker_that_dies_over_a_question_answers_it_with_its_death():
+async def test_the_death_of_a_worker_fails_its_query():
     async with one() as it:
-        process = await it.started(asks_ready=True)
-        asking = asyncio.ensure_future(it.worker.is_ready())
-        await process.receive(Kind.ASK)
+        process = await it.started(has_ready_check=True)
+        calling = asyncio.ensure_future(it.worker.is_ready())
+        await process.receive(Kind.QUERY)
         process.exit(4)
         with pytest.raises(Internal, match="it exited with status 4"):
-            await asking
+            await calling

@@ -1,4 +1,4 @@
-"""What an instance does for a worker that calls other models, or asks for more."""
+"""Handling of workers that call other models or request more."""
 
 from __future__ import annotations
 
@@ -13,33 +13,37 @@ from core.tests.runners.workers.scripted_worker import FINAL, outputs
 from core.tests.runners.workers.worker_model import worker_model
 from tritonpy.errors import Code
 from tritonpy.ipc import Kind
-from tritonpy.testing.witness import PATIENCE_S
+from tritonpy.testing.recording_sink import WAIT_S
 from tritonpy.types import Tensor
 
 SHORT_NS = 1_000
 FLOATS = [Tensor.from_numpy("IN", np.float32([1]))]
 
 
-async def turn():
-    """Let everything happen that is due."""
+async def next_iteration():
+    """Run all pending callbacks of the loop."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
 def call(worker, given, number=1):
-    """Call another model from within an execution."""
+    """Call another model during an execution."""
     worker.send(
-        Kind.CALL, [number, given.id, given.numbers[0] + 1], rows=[FLOATS], wants=[None], extras={"model": "identity"}
+        Kind.CALL,
+        [number, given.id, given.numbers[0] + 1],
+        rows=[FLOATS],
+        requested=[None],
+        extras={"model": "identity"},
     )
 
 
-def ask_more(worker, count, question=1):
-    """Ask for requests that join the running ones."""
-    worker.send(Kind.ASK, [question], extras={"verb": "take_more", "arguments": {"count": count}})
+def request_more(worker, count, query=1):
+    """Request additional requests for the running execution."""
+    worker.send(Kind.QUERY, [query], extras={"verb": "take_more", "arguments": {"count": count}})
 
 
 async def reply(worker):
-    return (await worker.receive(Kind.REPLY)).extras
+    return (await worker.receive(Kind.QUERY_RESULT)).extras
 
 
 async def learn_that_executions_are_short(model, workers):
@@ -50,7 +54,7 @@ async def learn_that_executions_are_short(model, workers):
 
 
 @on_loop
-async def test_behind_an_execution_that_waits_for_a_call_no_request_waits():
+async def test_no_request_is_queued_behind_an_execution_that_waits_for_a_call():
     async with worker_model() as model:
         (worker,) = await model.start()
         await learn_that_executions_are_short(model, [worker])
@@ -58,18 +62,18 @@ async def test_behind_an_execution_that_waits_for_a_call_no_request_waits():
             first = model.ask(1)
             given = await worker.one()
             call(worker, given)
-            await asyncio.to_thread(model.engine.wait_for_open, 1)
+            await asyncio.to_thread(model.engine.wait_for_requests, 1)
             second = model.ask(2)
-            await turn()
+            await next_iteration()
             assert model.model.waiting == 1
-        await worker.receive(Kind.CALL_ANSWER)
+        await worker.receive(Kind.CALL_RESPONSE)
         worker.echo(given, took_ns=SHORT_NS)
         worker.echo(await worker.one(), took_ns=SHORT_NS)
         assert await model.values(first, second) == [[1], [2]]
 
 
 @on_loop
-async def test_an_instance_that_waits_for_a_call_leaves_what_it_is_rung_for_to_the_others():
+async def test_an_instance_that_waits_for_a_call_leaves_its_wakeup_to_others():
     async with worker_model(instances=2) as model:
         workers = await model.start()
         await learn_that_executions_are_short(model, workers)
@@ -81,13 +85,13 @@ async def test_an_instance_that_waits_for_a_call_leaves_what_it_is_rung_for_to_t
             second = model.ask(2)
             busy = await other.one()
             call(caller, given)
-            await asyncio.to_thread(model.engine.wait_for_open, 1)
+            await asyncio.to_thread(model.engine.wait_for_requests, 1)
             other.echo(busy, took_ns=SHORT_NS)
             assert await model.values(second) == [[2]]
             third = model.ask(3)
             other.echo(await other.one(), took_ns=SHORT_NS)
             assert await model.values(third) == [[3]]
-        await caller.receive(Kind.CALL_ANSWER)
+        await caller.receive(Kind.CALL_RESPONSE)
         caller.echo(given, took_ns=SHORT_NS)
         assert await model.values(first) == [[1]]
 
@@ -102,45 +106,45 @@ async def the_one_with_a_frame(workers):
 
 
 @on_loop
-async def test_a_request_that_is_cancelled_takes_its_calls_with_it():
+async def test_a_cancelled_request_cancels_its_calls():
     async with worker_model() as model:
         (worker,) = await model.start()
         with model.engine.hold():
             request = model.ask(1)
             given = await worker.one()
             call(worker, given)
-            await asyncio.to_thread(model.engine.wait_for_open, 1)
+            await asyncio.to_thread(model.engine.wait_for_requests, 1)
             request.cancel()
-            kinds = [await worker.receive(Kind.CANCEL, Kind.CALL_ANSWER) for _ in range(2)]
-            said = {frame.kind: frame for frame in kinds}
-            assert said[Kind.CANCEL].words == (given.numbers[0],)
-            assert said[Kind.CALL_ANSWER].extras["error"][0] == Code.CANCELLED
+            kinds = [await worker.receive(Kind.CANCEL, Kind.CALL_RESPONSE) for _ in range(2)]
+            message = {frame.kind: frame for frame in kinds}
+            assert message[Kind.CANCEL].words == (given.numbers[0],)
+            assert message[Kind.CALL_RESPONSE].extras["error"][0] == Code.CANCELLED
         worker.echo(given)
         await model.answers(request)
 
 
 @on_loop
-async def test_a_worker_that_asks_for_more_gets_what_waits_and_its_number():
+async def test_a_worker_that_requests_more_gets_waiting_requests_and_a_number():
     async with worker_model() as model:
         (worker,) = await model.start()
         requests = [model.ask(number) for number in range(3)]
         first = await worker.one()
-        ask_more(worker, 5)
+        request_more(worker, 5)
         joined = await worker.one()
         assert joined.extras["joins"]
         assert joined.rows[0][0].data.tolist() == [[1]]
         assert await reply(worker) == {"value": joined.id}
-        ask_more(worker, 5)
+        request_more(worker, 5)
         last = await worker.one()
         assert await reply(worker) == {"value": last.id}
-        ask_more(worker, 5)
+        request_more(worker, 5)
         assert await reply(worker) == {"value": None}
         worker.echo(first, joined, last)
         assert await model.values(*requests) == [[0], [1], [2]]
 
 
 @on_loop
-async def test_more_that_turns_out_broken_is_refused_and_nothing_joins():
+async def test_invalid_additional_requests_fail_and_do_not_join():
     broken = Tensor("IN", "BYTES", (1, 1), np.full(4 << 20, 255, np.uint8))
     async with worker_model(datatype="TYPE_STRING") as model:
         (worker,) = await model.start()
@@ -149,15 +153,15 @@ async def test_more_that_turns_out_broken_is_refused_and_nothing_joins():
         second = model.send(np.array([[b"y"]], object))
         second.inputs["IN"] = broken
         second.unchecked_strings = True
-        ask_more(worker, 1)
+        request_more(worker, 1)
         assert await reply(worker) == {"value": None}
         assert (await model.errors(second)) != [""]
-        worker.say([(given.numbers[0], FINAL, outputs(given.rows[0]))], [given])
+        worker.send_responses([(given.numbers[0], FINAL, outputs(given.rows[0]))], [given])
         await model.answers(first)
 
 
 @on_loop
-async def test_more_that_finds_no_shared_memory_is_answered_with_that(monkeypatch):
+async def test_additional_requests_without_shared_memory_fail(monkeypatch):
     def refuse(*_arguments):
         raise OSError("too many open files")
 
@@ -168,7 +172,7 @@ async def test_more_that_finds_no_shared_memory_is_answered_with_that(monkeypatc
         second = model.send(np.zeros((1, 100_000), np.int32))
         with monkeypatch.context() as patch:
             patch.setattr("tritonpy.ipc.memory_file.create", refuse)
-            ask_more(worker, 1)
+            request_more(worker, 1)
             assert await reply(worker) == {"value": None}
         assert await model.errors(second) == ["OSError: too many open files"]
         worker.echo(given)
@@ -176,7 +180,7 @@ async def test_more_that_finds_no_shared_memory_is_answered_with_that(monkeypatc
 
 
 @on_loop
-async def test_more_for_a_worker_that_dies_meanwhile_is_answered(monkeypatch):
+async def test_additional_requests_for_a_dying_worker_fail(monkeypatch):
     async with worker_model() as model:
         (worker,) = await model.start()
         first = model.ask(1)
@@ -188,17 +192,19 @@ async def test_more_for_a_worker_that_dies_meanwhile_is_answered(monkeypatch):
 
         def admit(batch):
             loop.call_soon_threadsafe(entered.set)
-            return released.wait(PATIENCE_S)
+            return released.wait(WAIT_S)
 
         for instance in model.runner._instances.values():
             monkeypatch.setattr(
-                instance, "_guards", type(instance._guards)(admit, instance._guards.drop, instance._guards.fail)
+                instance,
+                "_callbacks",
+                type(instance._callbacks)(admit, instance._callbacks.drop, instance._callbacks.fail),
             )
-        ask_more(worker, 1)
+        request_more(worker, 1)
         await entered.wait()
         worker.exit(3)
-        await eventually(lambda: first.answered)
-        assert await model.errors(second) == ["the worker of the model ended"]
+        await eventually(lambda: first.finished)
+        assert await model.errors(second) == ["the worker of the model has ended"]
         released.set()
         next_worker = await model.launcher.next()
         await next_worker.started()

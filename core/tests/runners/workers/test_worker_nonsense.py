@@ -19,21 +19,21 @@ def garbage_of(process, kind):
     elif kind == "what only a server says":
         process.send(Kind.EXECUTE, [0, 0, 0])
     elif kind == "an execution that never was":
-        process.send(Kind.ANSWERS, [1, 5, 1, 2, 0], rows=[])
-    elif kind == "answers that are cut short":
-        process.send(Kind.ANSWERS, [1])
+        process.send(Kind.RESPONSES, [1, 5, 1, 2, 0], rows=[])
+    elif kind == "truncated responses":
+        process.send(Kind.RESPONSES, [1])
     elif kind == "more answers than rows":
-        process.send(Kind.ANSWERS, [0, 1, 0, 2**40, 1], rows=[])
+        process.send(Kind.RESPONSES, [0, 1, 0, 2**40, 1], rows=[])
     elif kind == "errors that are no mapping":
-        process.send(Kind.ANSWERS, [0, 0], rows=[], extras={"states": 7})
-    elif kind == "an end that nobody asked for":
+        process.send(Kind.RESPONSES, [0, 0], rows=[], extras={"states": 7})
+    elif kind == "an unrequested end":
         process.send(Kind.STOPPED)
     elif kind == "a failure without words":
         process.send(Kind.FAILED)
     elif kind == "a telling without words":
-        process.send(Kind.TELL)
+        process.send(Kind.NOTIFY)
     else:
-        process.send(Kind.ASK, [])
+        process.send(Kind.QUERY, [])
 
 
 GARBAGE = [
@@ -41,10 +41,10 @@ GARBAGE = [
     "unknown kind",
     "what only a server says",
     "an execution that never was",
-    "answers that are cut short",
+    "truncated responses",
     "more answers than rows",
     "errors that are no mapping",
-    "an end that nobody asked for",
+    "an unrequested end",
     "a failure without words",
     "a telling without words",
     "a question without a number",
@@ -53,7 +53,7 @@ GARBAGE = [
 
 @pytest.mark.parametrize("kind", GARBAGE)
 @pytest.mark.parametrize("when", ["before it is started", "while it runs"])
-def test_a_worker_that_talks_nonsense_is_ended(kind, when, monkeypatch, caplog):
+def test_a_worker_that_breaks_the_protocol_is_ended(kind, when, monkeypatch, caplog):
     monkeypatch.setattr(worker_module, "_REAP_S", 0.001)
 
     @on_loop

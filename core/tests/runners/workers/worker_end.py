@@ -12,7 +12,7 @@ from tritonpy.ipc import Endpoint, Frame
 
 
 class WorkerEnd:
-    """Sends frames and keeps those that came."""
+    """Sends frames and records received ones."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.endpoint = Endpoint()
@@ -21,18 +21,18 @@ class WorkerEnd:
         self.socket.setblocking(False)
 
     def send(self, kind: int, words: Sequence[int] = (), **more: Any) -> None:
-        """Send one frame as the worker would."""
+        """Send one frame as the worker."""
         data, descriptors = self.endpoint.compose(kind, words, **more)
         self.send_bytes(data, descriptors)
 
     def send_bytes(self, data: bytes, descriptors: Sequence[int] = ()) -> None:
-        """Send what may be no frame."""
+        """Send bytes that may be invalid."""
         assert socket.send_fds(self.socket, [data], descriptors) == len(data)
         for descriptor in descriptors:
             os.close(descriptor)
 
     async def read(self) -> None:
-        """Wait for the server, and keep the frames that it sent."""
+        """Wait for the server and record its frames."""
         loop = asyncio.get_running_loop()
         readable = loop.create_future()
         loop.add_reader(self.socket, lambda: readable.done() or readable.set_result(None))

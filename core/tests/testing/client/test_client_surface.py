@@ -1,4 +1,4 @@
-"""The in-process client beside tritonclient's two."""
+"""The interface of the in-process client, compared with both clients of tritonclient."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import tritonclient.http
 
 from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, ToyEngine
 
-ASIDE = {"plugin", "register_plugin", "unregister_plugin", "generate_request_body", "parse_response_body"}  # of sockets
+# methods for sockets
+ASIDE = {"plugin", "register_plugin", "unregister_plugin", "generate_request_body", "parse_response_body"}
 WIRE = {"headers": {}, "client_timeout": 1.0}
 
 
@@ -31,7 +32,7 @@ def given():
 
 
 @pytest.mark.parametrize("protocol", [tritonclient.grpc, tritonclient.http])
-def test_it_has_every_method_of_tritonclient_that_means_something_without_sockets(protocol):
+def test_it_has_every_applicable_method_of_tritonclient(protocol):
     assert public_methods(protocol.InferenceServerClient) - ASIDE <= public_methods(InProcessClient)
 
 
@@ -49,39 +50,39 @@ def test_it_has_every_method_of_tritonclient_that_means_something_without_socket
         "get_trace_settings",
     ],
 )
-def test_a_question_may_say_what_is_for_the_wire(client, method):
+def test_queries_accept_wire_options(client, method):
     ask = getattr(client, method)
     assert ask(**WIRE, as_json=True, query_params={}) == ask()
 
 
-def test_so_may_an_inference(client, given):
-    asked = client.infer("identity", given, "1", None, "first", headers={}, compression_algorithm="gzip")
-    assert asked.get_response()["id"] == "first"
-    assert (asked.as_numpy("OUT") == 1).all()
+def test_inferences_accept_wire_options(client, given):
+    result = client.infer("identity", given, "1", None, "first", headers={}, compression_algorithm="gzip")
+    assert result.get_response()["id"] == "first"
+    assert (result.as_numpy("OUT") == 1).all()
 
 
-def test_what_no_client_knows_is_still_refused(client, given):
+def test_unknown_arguments_are_refused(client, given):
     with pytest.raises(TypeError, match="as_jsn"):
         client.get_server_metadata(as_jsn=True)
     with pytest.raises(TypeError, match="request_ids"):
         client.infer("identity", given, request_ids="1")
 
 
-def test_trace_settings_are_told_and_changed_as_over_http(client):
-    told = client.update_trace_settings("identity", {"trace_level": ["OFF"], "trace_rate": "7"})
-    assert (told["trace_level"], told["trace_rate"]) == (["OFF"], "7")
-    assert client.get_trace_settings("identity") == told
+def test_trace_settings_are_read_and_changed_as_over_http(client):
+    settings = client.update_trace_settings("identity", {"trace_level": ["OFF"], "trace_rate": "7"})
+    assert (settings["trace_level"], settings["trace_rate"]) == (["OFF"], "7")
+    assert client.get_trace_settings("identity") == settings
     assert client.get_trace_settings()["trace_rate"] != "7"
     assert client.update_trace_settings("identity", {"trace_rate": None}) == client.get_trace_settings()
     with pytest.raises(InferenceServerException, match="trace file location can not be updated"):
         client.update_trace_settings(settings={"trace_file": "elsewhere"})
 
 
-def test_log_settings_are_told_and_changed_as_over_http(client):
-    told = client.update_log_settings({"log_verbose_level": 2, "log_info": False, "log_format": None})
-    assert (told["log_verbose_level"], told["log_info"], told["log_format"]) == (2, False, "default")
-    assert client.get_log_settings() == told
+def test_log_settings_are_read_and_changed_as_over_http(client):
+    settings = client.update_log_settings({"log_verbose_level": 2, "log_info": False, "log_format": None})
+    assert (settings["log_verbose_level"], settings["log_info"], settings["log_format"]) == (2, False, "default")
+    assert client.get_log_settings() == settings
     for wrong in ({"log_file": "elsewhere"}, {"log_info": "yes"}, {"log_format": "colourful"}):
         with pytest.raises(InferenceServerException):
             client.update_log_settings(wrong)
-    assert client.get_log_settings() == told
+    assert client.get_log_settings() == settings

@@ -20,7 +20,7 @@ from tritonpy.testing import (
 )
 
 VALUES = np.array([1.5, -2.0], np.float32)
-PATIENCE_S = 20
+WAIT_S = 20
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ def count(number):
     return InferInput("IN", [1], "INT32").set_data_from_numpy(np.array([number], np.int32))
 
 
-class Answers:
-    """A callback that keeps what it is called with."""
+class ResponseRecorder:
+    """A callback that records its arguments."""
 
     def __init__(self):
         self.called = []
@@ -57,12 +57,12 @@ def test_health_and_metadata(client):
     assert client.is_server_live()
     assert client.is_server_ready()
     assert client.is_model_ready("identity", "1")
-    assert not client.is_model_ready("nobody")
+    assert not client.is_model_ready("unknown")
     assert client.get_server_metadata()["name"] == "toy"
     assert client.get_model_metadata("identity")["inputs"] == [{"name": "IN", "datatype": "FP32", "shape": [-1]}]
 
 
-def test_a_configuration_has_numbers_where_the_protocol_has_them(client):
+def test_a_configuration_has_the_protocol_s_number_types(client):
     config = client.get_model_config("repeat")
     assert config["input"][0]["dims"] == [1]
     assert config["model_transaction_policy"] == {"decoupled": True}
@@ -89,19 +89,19 @@ def test_statistics_count_inferences(client):
 
 
 @pytest.mark.parametrize("kind", [InferInput, tritonclient.http.InferInput, tritonclient.grpc.InferInput])
-def test_it_takes_inputs_of_every_client(client, kind):
+def test_it_accepts_inputs_of_every_client(client, kind):
     result = client.infer("identity", [fp32(kind=kind)])
     assert result.as_numpy("OUT").tolist() == VALUES.tolist()
 
 
 @pytest.mark.parametrize("kind", [InferInput, tritonclient.http.InferInput, tritonclient.grpc.InferInput])
-def test_it_takes_strings_of_every_client(client, kind):
+def test_it_accepts_strings_of_every_client(client, kind):
     texts = np.array([b"a", b"", "ö".encode()], np.object_)
     result = client.infer("text", [kind("IN", [3], "BYTES").set_data_from_numpy(texts)])
     assert result.as_numpy("OUT").tolist() == texts.tolist()
 
 
-def test_it_takes_json_data_of_tritonclient(client):
+def test_it_accepts_json_data_of_tritonclient(client):
     numbers = tritonclient.http.InferInput("IN", [2], "FP32").set_data_from_numpy(VALUES, binary_data=False)
     assert client.infer("identity", [numbers]).as_numpy("OUT").tolist() == VALUES.tolist()
     texts = tritonclient.http.InferInput("IN", [1], "BYTES")
@@ -113,10 +113,10 @@ def test_it_takes_json_data_of_tritonclient(client):
     "kind",
     [InferRequestedOutput, tritonclient.http.InferRequestedOutput, tritonclient.grpc.InferRequestedOutput],
 )
-def test_it_takes_requested_outputs_of_every_client(engine, client, kind):
+def test_it_accepts_requested_outputs_of_every_client(engine, client, kind):
     with engine.hold():
         call = client.async_infer("identity", [fp32()], outputs=[kind("OUT", class_count=2)])
-        [request] = engine.wait_for_open(1)
+        [request] = engine.wait_for_requests(1)
     assert request.outputs["OUT"].classification == 2
     assert request.classifies
     assert call.get_result().get_output("OUT") == {"name": "OUT", "datatype": "FP32", "shape": [2]}
@@ -137,7 +137,7 @@ KINDS = [(InferInput, InferRequestedOutput)] + [
 
 @pytest.mark.parametrize(("input_kind", "output_kind"), KINDS)
 @pytest.mark.parametrize("offset", [0, 4])
-def test_tensors_lie_in_shared_memory(client, region, input_kind, output_kind, offset):
+def test_tensors_can_be_in_shared_memory(client, region, input_kind, output_kind, offset):
     region.write(VALUES.tobytes(), offset)
     item = input_kind("IN", [2], "FP32")
     item.set_shared_memory("r", 8, offset)
@@ -150,7 +150,7 @@ def test_tensors_lie_in_shared_memory(client, region, input_kind, output_kind, o
     assert client.infer("identity", [item]).as_numpy("OUT").tolist() == VALUES.tolist()
 
 
-def test_an_output_comes_back_into_the_answer(client, region):
+def test_an_output_can_return_to_the_response(client, region):
     output = InferRequestedOutput("OUT")
     output.set_shared_memory("r", 8)
     output.unset_shared_memory()
@@ -183,7 +183,7 @@ def test_every_field_of_a_request_arrives(engine, client):
             "identity", [fp32()], model_version="1", request_id="an id", sequence_id="s", sequence_start=True, priority=2, timeout=7,
             headers={"x-key": "k"}, parameters={"p": 1.5},
         )  # fmt: skip
-        [request] = engine.wait_for_open(1)
+        [request] = engine.wait_for_requests(1)
     assert (request.model_version, request.id, request.priority, request.timeout_us) == (1, "an id", 2, 7)
     assert (request.sequence.id, request.sequence.start, request.sequence.end) == ("s", True, False)
     assert (request.headers, request.parameters) == ({"x-key": "k"}, {"p": 1.5})
@@ -191,7 +191,7 @@ def test_every_field_of_a_request_arrives(engine, client):
     assert not request.accepts_decoupled
 
 
-def test_a_result_shows_the_response(client):
+def test_a_result_has_the_response(client):
     result = client.infer("identity", [fp32()], request_id="an id")
     assert result.get_response() == {
         "model_name": "identity", "model_version": "1", "id": "an id",
@@ -205,8 +205,8 @@ def test_a_result_shows_the_response(client):
     ("model", "text", "status"),
     [
         ("failing", "this model always fails", "INTERNAL"),
-        ("nobody", "Request for unknown model: 'nobody' is not found", "INVALID_ARG"),
-        ("repeat", "model 'repeat' answers any number of times, the caller takes one answer", "UNSUPPORTED"),
+        ("unknown", "Request for unknown model: 'unknown' is not found", "INVALID_ARG"),
+        ("repeat", "model 'repeat' is decoupled, but the caller accepts only one response", "UNSUPPORTED"),
     ],
 )
 def test_errors_carry_text_and_status(client, model, text, status):
@@ -216,11 +216,11 @@ def test_errors_carry_text_and_status(client, model, text, status):
     assert str(raised.value) == f"[{status}] {text}"
 
 
-def test_errors_of_questions_are_the_client_s_exception(client):
+def test_errors_of_queries_are_the_client_s_exception(client):
     with pytest.raises(InferenceServerException, match="unknown model"):
-        client.get_model_metadata("nobody")
+        client.get_model_metadata("unknown")
     with pytest.raises(InferenceServerException, match="failed to poll"):
-        client.load_model("nobody")
+        client.load_model("unknown")
 
 
 @pytest.mark.parametrize("version", ["0", "-1", "one", "1.0"])
@@ -237,16 +237,16 @@ def test_a_client_timeout_cancels_the_request(engine, client):
     assert statistics.inference_stats.fail.count == 1
 
 
-def test_so_does_the_timeout_of_an_asynchronous_one_and_the_answer_that_comes_later_is_nobodys(engine, client):
-    said = queue.SimpleQueue()
+def test_an_asynchronous_timeout_cancels_the_request_and_drops_the_late_response(engine, client):
+    responses = queue.SimpleQueue()
     with engine.hold():
-        call = client.async_infer("identity", [fp32()], lambda result, error: said.put(error), client_timeout=0.01)
-        assert said.get(timeout=PATIENCE_S).status() == "DEADLINE_EXCEEDED"
+        call = client.async_infer("identity", [fp32()], lambda result, error: responses.put(error), client_timeout=0.01)
+        assert responses.get(timeout=WAIT_S).status() == "DEADLINE_EXCEEDED"
     with pytest.raises(InferenceServerException, match="Deadline Exceeded"):
         call.get_result()
-    client.async_infer("identity", [fp32()], lambda result, error: said.put(result), client_timeout=600)
-    assert said.get(timeout=PATIENCE_S).as_numpy("OUT").tolist() == VALUES.tolist()
-    assert said.empty()
+    client.async_infer("identity", [fp32()], lambda result, error: responses.put(result), client_timeout=600)
+    assert responses.get(timeout=WAIT_S).as_numpy("OUT").tolist() == VALUES.tolist()
+    assert responses.empty()
     assert not [
         each for each in threading.enumerate() if isinstance(each, threading.Timer) and not each.finished.is_set()
     ]
@@ -287,52 +287,52 @@ def test_a_callback_that_raises_stops_nothing(client, caplog):
     assert "callback raised" in caplog.text
 
 
-def test_a_stream_gives_every_answer_of_a_decoupled_model(client):
-    answers = Answers()
-    client.start_stream(answers)
+def test_a_stream_returns_every_response_of_a_decoupled_model(client):
+    responses = ResponseRecorder()
+    client.start_stream(responses)
     client.async_stream_infer("repeat", [count(3)], request_id="one")
     client.stop_stream()
-    assert [result.as_numpy("OUT").tolist() for result, _ in answers.called] == [[0], [1], [2]]
-    assert [result.get_response()["parameters"] for result, _ in answers.called] == [
+    assert [result.as_numpy("OUT").tolist() for result, _ in responses.called] == [[0], [1], [2]]
+    assert [result.get_response()["parameters"] for result, _ in responses.called] == [
         {"triton_final_response": False}
     ] * 3
 
 
-def test_an_empty_final_answer_comes_when_asked_for(client):
-    answers = Answers()
-    client.start_stream(answers)
+def test_an_empty_final_response_is_delivered_on_request(client):
+    responses = ResponseRecorder()
+    client.start_stream(responses)
     client.async_stream_infer("repeat", [count(0)], enable_empty_final_response=True)
     client.stop_stream()
-    [(result, error)] = answers.called
+    [(result, error)] = responses.called
     assert error is None
     assert result.get_response()["parameters"] == {"triton_final_response": True}
 
 
 def test_errors_of_a_stream_go_to_the_callback_and_leave_it_open(client):
-    answers = Answers()
-    client.start_stream(answers)
-    client.async_stream_infer("nobody", [count(1)])
+    responses = ResponseRecorder()
+    client.start_stream(responses)
+    client.async_stream_infer("unknown", [count(1)])
     client.async_stream_infer("failing", [fp32()])
     client.async_stream_infer("identity", [fp32()])
     client.stop_stream()
-    assert [error and error.status() for _, error in answers.called] == ["INVALID_ARG", "INTERNAL", None]
+    assert [error and error.status() for _, error in responses.called] == ["INVALID_ARG", "INTERNAL", None]
 
 
 def test_a_stream_can_be_stopped_by_cancelling(engine, client):
-    answers = Answers()
+    responses = ResponseRecorder()
     with engine.hold():
-        client.start_stream(answers)
+        client.start_stream(responses)
         client.async_stream_infer("identity", [fp32()])
         client.stop_stream(cancel_requests=True)
-    assert [error.status() for _, error in answers.called] == ["CANCELLED"]
+    assert [error.status() for _, error in responses.called] == ["CANCELLED"]
 
 
 def test_a_client_has_one_stream(client):
     with pytest.raises(InferenceServerException, match="no stream is open"):
         client.async_stream_infer("repeat", [count(1)])
-    client.start_stream(Answers())
-    with pytest.raises(InferenceServerException, match="open already"):
-        client.start_stream(Answers())
+    client.start_stream(ResponseRecorder())
+    with pytest.raises(InferenceServerException, match="already open"):
+        client.start_stream(ResponseRecorder())
 
 
 def test_threads_may_share_a_client(client):

@@ -66,12 +66,12 @@ class Generous(Key):
 
 
 BROKEN = {
-    Open: "test_an_unknown_caller_is_nobody",
-    Shut: "test_a_known_caller_is_named",
-    Anonymous: "test_a_known_caller_is_named",
-    Demanding: "test_headers_that_say_nothing_are_no_error",
-    Vague: "test_rights_are_yes_or_no",
-    Generous: "test_rights_are_yes_or_no",
+    Open: "test_unknown_credentials_give_no_principal",
+    Shut: "test_known_credentials_give_a_principal_with_a_name",
+    Anonymous: "test_known_credentials_give_a_principal_with_a_name",
+    Demanding: "test_malformed_headers_are_no_error",
+    Vague: "test_rights_are_booleans",
+    Generous: "test_rights_are_booleans",
 }
 
 

@@ -84,8 +84,8 @@ class TestDoublerWithoutBatches(BackendContract):
     config = NO_BATCH
 
 
-class Later(Doubler):
-    """Answers after `execute` returned, from another thread."""
+class RespondsLater(Doubler):
+    """Responds after `execute` returned, from another thread."""
 
     def execute(self, batch):
         inputs = {tensor.name: tensor.numpy() for tensor in gather(batch)}
@@ -93,12 +93,12 @@ class Later(Doubler):
         threading.Thread(target=batch.respond, args=(responses,)).start()
 
 
-class TestLater(DoublerContract):
-    plugin_class = Later
+class TestRespondsLater(DoublerContract):
+    plugin_class = RespondsLater
 
 
-class Handing(Doubler):
-    """Hands every request back once."""
+class ReschedulingOnce(Doubler):
+    """Reschedules every request once."""
 
     def __init__(self, model, instance):
         super().__init__(model, instance)
@@ -114,8 +114,8 @@ class Handing(Doubler):
             super().execute(Batch(old, model=batch.model))
 
 
-class TestHanding(DoublerContract):
-    plugin_class = Handing
+class TestReschedulingOnce(DoublerContract):
+    plugin_class = ReschedulingOnce
 
 
 class Streaming(Backend):
@@ -146,8 +146,10 @@ class TestFromFile(BackendContract):
         (version_folder / "weights").write_bytes(b"2")
 
 
-def test_failures_are_checked_where_there_are_bad_inputs(tests):
-    assert tests(DoublerContract) - tests(TestFromFile) == {"test_a_failure_answers_the_batch_and_the_instance_goes_on"}
+def test_failures_are_checked_if_bad_inputs_are_set(tests):
+    assert tests(DoublerContract) - tests(TestFromFile) == {
+        "test_a_failing_batch_gets_an_error_and_the_instance_keeps_working"
+    }
 
 
 class FailsToLoad(Doubler):
@@ -161,7 +163,7 @@ class Forgetful(Doubler):
         super().execute(batch)
 
 
-class Chatty(Doubler):
+class RespondsTwice(Doubler):
     def execute(self, batch):
         super().execute(batch)
         super().execute(batch)
@@ -218,7 +220,7 @@ class SharesState(Doubler):
 
     def infer(self, inputs):
         if type(self).alive == 0:
-            raise RuntimeError("another version closed what this one uses")
+            raise RuntimeError("another version closed the data of this one")
         return super().infer(inputs)
 
     def close(self):
@@ -230,17 +232,17 @@ class ClosesOnce(Doubler):
         del self.home
 
 
-class TellsOfAnotherKind(Doubler):
+class ReportsUnknownKind(Doubler):
     def memory_usage(self):
         return [MemoryUsage("VRAM", 0, 1)]
 
 
-class TellsInPairs(Doubler):
+class ReportsPairs(Doubler):
     def memory_usage(self):
         return [("GPU", 1)]
 
 
-class TellsOfLessThanNothing(Doubler):
+class ReportsNegativeSize(Doubler):
     @classmethod
     def load(cls, model):
         return "weights"
@@ -250,22 +252,22 @@ class TellsOfLessThanNothing(Doubler):
         return [MemoryUsage("GPU", 0, -1)]
 
 
-HELD = "test_what_it_says_of_its_memory_is_a_number_of_bytes_per_kind_and_device"
+HELD = "test_memory_usage_gives_bytes_per_kind_and_device"
 BROKEN = {
     FailsToLoad: "test_loads_and_answers",
     Forgetful: "test_every_request_of_a_batch_is_answered_exactly_once",
-    Chatty: "test_every_request_of_a_batch_is_answered_exactly_once",
-    InPlace: "test_inputs_are_left_as_they_came",
-    Mixing: "test_a_row_gives_the_same_alone_and_in_a_batch",
-    EveryOutput: "test_a_requested_output_comes_alone",
+    RespondsTwice: "test_every_request_of_a_batch_is_answered_exactly_once",
+    InPlace: "test_inputs_are_not_modified",
+    Mixing: "test_a_row_has_the_same_result_alone_and_in_a_batch",
+    EveryOutput: "test_only_requested_outputs_are_returned",
     HalfTheOutputs: "test_outputs_have_the_configured_types_and_rows",
     WrongType: "test_outputs_have_the_configured_types_and_rows",
-    DiesOfAFailure: "test_a_failure_answers_the_batch_and_the_instance_goes_on",
-    SharesState: "test_two_versions_live_side_by_side",
-    ClosesOnce: "test_close_may_come_twice",
-    TellsOfAnotherKind: HELD,
-    TellsInPairs: HELD,
-    TellsOfLessThanNothing: HELD,
+    DiesOfAFailure: "test_a_failing_batch_gets_an_error_and_the_instance_keeps_working",
+    SharesState: "test_two_versions_are_loaded_at_the_same_time",
+    ClosesOnce: "test_close_may_be_called_twice",
+    ReportsUnknownKind: HELD,
+    ReportsPairs: HELD,
+    ReportsNegativeSize: HELD,
 }
 
 
@@ -281,4 +283,4 @@ def test_a_missing_error_fails(failures):
             return {"OUT": inputs["IN"], "SUM": inputs["IN"].sum(axis=-1, keepdims=True)}
 
     contract = type("Broken", (DoublerContract,), {"plugin_class": Lenient})
-    assert failures(contract) == {"test_a_failure_answers_the_batch_and_the_instance_goes_on"}
+    assert failures(contract) == {"test_a_failing_batch_gets_an_error_and_the_instance_keeps_working"}

@@ -6,7 +6,7 @@ from tritonpy import BatchPolicy, Run, Wait, hookimpl
 from tritonpy.testing import BatchPolicyContract
 
 
-class Patient(BatchPolicy):
+class WaitingPolicy(BatchPolicy):
     def plan(self, pending, now_ns):
         due = pending.oldest_ns + 5_000
         return Run(len(pending.requests)) if pending.closed or now_ns >= due else Wait(due)
@@ -16,11 +16,11 @@ class Plugin:
     @staticmethod
     @hookimpl
     def tritonpy_batch_policies():
-        return {"patient": Patient}
+        return {"patient": WaitingPolicy}
 
 
-class TestPatient(BatchPolicyContract):
-    plugin_class = Patient
+class TestWaitingPolicy(BatchPolicyContract):
+    plugin_class = WaitingPolicy
     plugin = Plugin
     name = "patient"
 
@@ -59,7 +59,7 @@ class Meddling(BatchPolicy):
         return Run(1)
 
 
-class Spoiled(Patient):
+class Spoiled(WaitingPolicy):
     learnt = False
 
     def plan(self, pending, now_ns):
@@ -69,7 +69,7 @@ class Spoiled(Patient):
         self.learnt = True
 
 
-class Worn(Patient):
+class Worn(WaitingPolicy):
     left = 3
 
     def plan(self, pending, now_ns):
@@ -79,12 +79,12 @@ class Worn(Patient):
         self.left -= 1
 
 
-class Grasping(Patient):
+class Grasping(WaitingPolicy):
     def cut(self, pending, count, now_ns):
         del pending.requests[:count], pending.sizes[:count]
 
 
-class Lonely(Patient):
+class Lonely(WaitingPolicy):
     alone = False
 
     def instances_changed(self, count):
@@ -95,16 +95,16 @@ class Lonely(Patient):
 
 
 BROKEN = {
-    Empty: "test_a_run_comes_in_the_end_and_has_requests_to_run",
-    Greedy: "test_a_run_comes_in_the_end_and_has_requests_to_run",
+    Empty: "test_every_plan_ends_in_a_run_with_requests",
+    Greedy: "test_every_plan_ends_in_a_run_with_requests",
     Fickle: "test_a_plan_depends_on_its_arguments_only",
-    Late: "test_a_run_comes_in_the_end_and_has_requests_to_run",
-    Never: "test_a_run_comes_in_the_end_and_has_requests_to_run",
-    Meddling: "test_a_plan_leaves_the_queue_as_it_is",
-    Spoiled: "test_learning_changes_no_promise",
-    Worn: "test_batches_may_leave_before_others_are_executed",
-    Grasping: "test_learning_changes_no_promise",
-    Lonely: "test_instances_may_come_and_go",
+    Late: "test_every_plan_ends_in_a_run_with_requests",
+    Never: "test_every_plan_ends_in_a_run_with_requests",
+    Meddling: "test_a_plan_does_not_change_the_queue",
+    Spoiled: "test_the_contract_holds_after_executions_are_reported",
+    Worn: "test_batches_may_be_cut_before_earlier_ones_are_executed",
+    Grasping: "test_the_contract_holds_after_executions_are_reported",
+    Lonely: "test_the_number_of_instances_may_change",
 }
 
 

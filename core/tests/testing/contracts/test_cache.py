@@ -61,7 +61,7 @@ class OneEntry(Dictionary):
 
 class Nothing(Dictionary):
     def insert(self, key, outputs):
-        """Keeps nothing."""
+        """Store nothing."""
 
 
 class Once(Dictionary):
@@ -83,12 +83,12 @@ class OneThread(Dictionary):
 
 BROKEN = {
     Keeping: "test_a_stored_copy_is_independent_of_the_buffer",
-    Writable: "test_what_was_found_cannot_spoil_what_is_stored",
+    Writable: "test_changing_a_found_tensor_does_not_change_the_stored_one",
     NumbersOnly: "test_outputs_of_every_type_come_back_equal",
     OneEntry: "test_an_unknown_key_is_a_miss",
     Nothing: "test_outputs_of_every_type_come_back_equal",
     Once: "test_a_second_insert_is_no_error",
-    OneThread: "test_threads_may_meet",
+    OneThread: "test_concurrent_calls_are_safe",
 }
 
 

@@ -9,13 +9,13 @@ from tritonpy.testing import EngineContract, ToyEngine
 
 
 class Pass:
-    """Passes every call on; a base to break."""
+    """Forwards every call; the base class of broken engines."""
 
-    def __init__(self, behind):
-        self.behind = behind
+    def __init__(self, target):
+        self.target = target
 
     def __getattr__(self, name):
-        return getattr(self.behind, name)
+        return getattr(self.target, name)
 
 
 class PassContract(EngineContract):
@@ -32,13 +32,13 @@ class TestPass(PassContract):
 
 class WrongQuestion(Pass):
     def repository_index(self, ready=False):
-        return self.behind.repository_index()[:1]
+        return self.target.repository_index()[:1]
 
 
 class OneErrorForAll(Pass):
     def model_metadata(self, name, version=-1):
         try:
-            return self.behind.model_metadata(name, version)
+            return self.target.model_metadata(name, version)
         except TritonError as error:
             raise Internal(error.message) from error
 
@@ -46,7 +46,7 @@ class OneErrorForAll(Pass):
 class LosesTheId(Pass):
     def infer(self, request):
         request.id = ""
-        self.behind.infer(request)
+        self.target.infer(request)
 
 
 class LosesTheError(Pass):
@@ -58,18 +58,18 @@ class LosesTheError(Pass):
             sink.put(request, response)
 
         request.sink = CallbackSink(clean)
-        self.behind.infer(request)
+        self.target.infer(request)
 
 
 class OneRefusal(Pass):
     def infer(self, request):
         try:
-            self.behind.infer(request)
+            self.target.infer(request)
         except TritonError as error:
             raise InvalidArgument(error.message) from error
 
 
-class FirstAnswerOnly(Pass):
+class FirstResponseOnly(Pass):
     def infer(self, request):
         sink = request.sink
         seen = []
@@ -80,7 +80,7 @@ class FirstAnswerOnly(Pass):
                 sink.put(request, response)
 
         request.sink = CallbackSink(first)
-        self.behind.infer(request)
+        self.target.infer(request)
 
 
 class NoCancel(Pass):
@@ -89,12 +89,12 @@ class NoCancel(Pass):
         request.sink = CallbackSink(
             lambda request, response: None if isinstance(response.error, Cancelled) else sink.put(request, response)
         )
-        self.behind.infer(request)
+        self.target.infer(request)
 
 
 class NoLoad(Pass):
     def load_model(self, name, config=None, files=None, versions=()):
-        self.behind.load_model(name)
+        self.target.load_model(name)
 
 
 class Repeating(Pass):
@@ -106,16 +106,16 @@ class Repeating(Pass):
             sink.put(request, response)
 
         request.sink = CallbackSink(twice)
-        self.behind.infer(request)
+        self.target.infer(request)
 
 
 BROKEN = {
-    WrongQuestion: "test_questions_are_answered_alike",
+    WrongQuestion: "test_queries_return_the_same_results",
     OneErrorForAll: "test_errors_keep_their_class_and_text",
-    LosesTheId: "test_an_inference_gives_outputs_and_id_back",
+    LosesTheId: "test_an_inference_returns_outputs_and_id",
     LosesTheError: "test_a_failing_model_s_error_arrives",
     OneRefusal: "test_a_refused_request_is_refused_once",
-    FirstAnswerOnly: "test_a_decoupled_model_s_answers_arrive_in_order",
+    FirstResponseOnly: "test_responses_of_a_decoupled_model_arrive_in_order",
     NoCancel: "test_a_cancellation_reaches_the_model",
     NoLoad: "test_loading_and_unloading_take_effect",
     Repeating: "test_requests_of_many_threads_are_answered_once",

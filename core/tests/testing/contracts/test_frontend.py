@@ -19,7 +19,7 @@ class LineOptions(Options, frozen=True):
 
 
 class Line(Frontend):
-    """One number per line, answered by the model `identity`."""
+    """One number per line; the model `identity` responds."""
 
     Options = LineOptions
 
@@ -94,7 +94,7 @@ class TestSilentLine(FrontendContract):
     plugin_class = Line
 
 
-def test_requests_are_checked_where_they_can_be_sent(tests):
+def test_requests_are_checked_if_call_is_overridden(tests):
     assert tests(LineContract) - tests(TestSilentLine) == {
         "test_a_request_is_answered",
         "test_drain_waits_for_live_requests",
@@ -109,7 +109,7 @@ class Homeless(Line):
 
 class Staying(Line):
     async def stop(self):
-        """Stays open."""
+        """Keep the port open."""
 
 
 class OSErrors(Line):
@@ -164,13 +164,13 @@ class Open(Line):
 
 
 BROKEN = {
-    Homeless: "test_it_can_be_reached_from_start_to_stop",
-    Staying: "test_it_can_be_reached_from_start_to_stop",
-    OSErrors: "test_a_taken_port_is_named",
-    Nameless: "test_a_taken_port_is_named",
-    NeedsAStart: "test_stop_needs_no_start_and_may_come_twice",
+    Homeless: "test_it_accepts_connections_from_start_to_stop",
+    Staying: "test_it_accepts_connections_from_start_to_stop",
+    OSErrors: "test_an_error_names_the_port_in_use",
+    Nameless: "test_an_error_names_the_port_in_use",
+    NeedsAStart: "test_stop_works_without_start_and_twice",
     KeepsConnections: "test_stop_closes_idle_connections",
-    Handler: "test_signals_are_left_alone",
+    Handler: "test_signal_handlers_are_not_changed",
     Deaf: "test_a_request_is_answered",
     Hasty: "test_drain_waits_for_live_requests",
     Open: "test_a_drained_frontend_refuses_requests",
@@ -180,8 +180,8 @@ BROKEN = {
 @pytest.mark.parametrize("frontend", BROKEN, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_broken_frontend_fails(failures, frontend, monkeypatch):
-    monkeypatch.setattr("tritonpy.testing.contracts.frontend.PATIENCE_S", 0.2)
+    monkeypatch.setattr("tritonpy.testing.contracts.frontend.WAIT_S", 0.2)
     contract = type("Broken", (LineContract,), {"plugin_class": frontend})
     failed = failures(contract)
-    gc.collect()  # here, where it may warn, go the sockets that a broken frontend left open
+    gc.collect()  # collect sockets that a broken frontend left open, where warnings are allowed
     assert BROKEN[frontend] in failed

@@ -1,4 +1,4 @@
-"""The contract of backends holds across a process as well."""
+"""The contract of backends with isolated instances."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from core.tests.testing.contracts import test_backend as threaded
-from core.tests.toys.heavy import OWN, WEIGHTS, Heavy
-from core.tests.toys.isolated import ISOLATED, ROOT, Caller, Fragile
+from core.tests.toys.heavy import OWN, WEIGHTS, HeavyBackend
+from core.tests.toys.isolated import ISOLATED, ROOT, Caller, CrashingBackend
 from tritonpy.testing import BackendContract, BackendHarness, ToyEngine, ToyModel, model_config
 
 CALLER = """
@@ -33,17 +33,17 @@ class TestIsolatedStreaming(BackendContract):
     config = threaded.DECOUPLED + ISOLATED
 
 
-def test_a_death_answers_what_is_open_and_nothing_is_started_again(tmp_path: Path) -> None:
-    with BackendHarness(Fragile, model_config(CALLER + ISOLATED), tmp_path) as harness:
-        request = harness.request({"IN": np.array([Fragile.EXITED], np.int32)})
+def test_a_dead_process_fails_its_requests_and_is_not_restarted(tmp_path: Path) -> None:
+    with BackendHarness(CrashingBackend, model_config(CALLER + ISOLATED), tmp_path) as harness:
+        request = harness.request({"IN": np.array([CrashingBackend.EXITED], np.int32)})
         ((answer,),) = harness.execute(request)
     assert answer.error is not None
     assert "it exited with status 3" in answer.error.message
 
 
 @pytest.mark.parametrize("where", ["", ISOLATED], ids=["thread", "process"])
-def test_what_it_holds_is_asked_across_the_process_too(tmp_path: Path, where: str) -> None:
-    with BackendHarness(Heavy, model_config(CALLER + where), tmp_path) as harness:
+def test_memory_usage_is_read_across_the_process(tmp_path: Path, where: str) -> None:
+    with BackendHarness(HeavyBackend, model_config(CALLER + where), tmp_path) as harness:
         found = {(each.type, each.id): each.byte_size for each in harness.memory_usage()}
     assert found == {("GPU", 1): WEIGHTS, ("GPU", 0): OWN, ("CPU_PINNED", 0): 5, ("CPU", 0): 7}
 
@@ -58,7 +58,7 @@ def test_the_engine_of_the_harness_is_the_backends(tmp_path: Path) -> None:
     assert answer.outputs[0].numpy().tolist() == [21]
 
 
-def test_what_the_process_says_when_it_cannot_start_fails_the_load(tmp_path: Path) -> None:
+def test_an_error_at_process_start_fails_the_load(tmp_path: Path) -> None:
     broken = threaded.CONFIG.replace('name: "toy"', 'name: "broken"') + ISOLATED
     with (
         pytest.raises(Exception, match="FileNotFoundError"),

@@ -6,22 +6,22 @@ from tritonpy import Operation, OperationGroup, hookimpl
 from tritonpy.testing import OperationGroupContract
 
 
-class Telling(OperationGroup):
-    """Says what it was told."""
+class EchoOperations(OperationGroup):
+    """One operation that returns its arguments."""
 
     def operations(self):
-        return {Operation("tell", "PUT", "told/{whom}", "Say what was said."): lambda call: {"said": call.body}}
+        return {Operation("tell", "PUT", "echo/{name}", "Return the body."): lambda call: {"said": call.body}}
 
 
 class Plugin:
     @staticmethod
     @hookimpl
     def tritonpy_operations():
-        return {"telling": Telling}
+        return {"telling": EchoOperations}
 
 
-class TestTelling(OperationGroupContract):
-    plugin_class = Telling
+class TestEchoOperations(OperationGroupContract):
+    plugin_class = EchoOperations
     plugin = Plugin
     name = "telling"
 
@@ -37,6 +37,6 @@ class Buggy(OperationGroup):
 
 
 @pytest.mark.parametrize("broken", [Empty, Buggy])
-def test_a_group_that_breaks_its_promise_is_found(broken, failures):
+def test_a_broken_operation_group_fails(broken, failures):
     contract = type("Contract", (OperationGroupContract,), {"plugin_class": broken})
-    assert failures(contract) == {"test_it_answers_with_plain_json_or_says_what_is_wrong"}
+    assert failures(contract) == {"test_operations_return_json_or_raise_triton_errors"}

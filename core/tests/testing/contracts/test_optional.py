@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tritonpy.testing.contracts.optional import OptionalTests, given, only_where
+from tritonpy.testing.contracts.optional import OptionalTests, given, only_if
 
 
 class Contract(OptionalTests):
@@ -12,11 +12,11 @@ class Contract(OptionalTests):
     def test_always(self):
         """Runs."""
 
-    @only_where(given("thing"))
+    @only_if(given("thing"))
     def test_of_the_thing(self):
         assert self.thing == "right"
 
-    @only_where(given("make"))
+    @only_if(given("make"))
     def test_of_what_is_made(self):
         assert self.make() == "right"
 
@@ -34,16 +34,16 @@ class Maker(Nothing):
         return "right"
 
 
-def test_what_has_nothing_to_check_does_not_exist(tests):
+def test_tests_without_their_condition_do_not_exist(tests):
     assert tests(Nothing) == {"test_always"}
 
 
-def test_what_the_author_gave_is_checked(tests, failures):
+def test_tests_with_their_condition_run(tests, failures):
     assert tests(WithThing) == {"test_always", "test_of_the_thing"}
     assert failures(WithThing) == {"test_of_the_thing"}
 
 
-def test_a_class_derived_further_may_give_it(tests):
+def test_a_further_derived_class_may_meet_the_condition(tests):
     assert tests(Maker) == {"test_always", "test_of_what_is_made"}
     assert tests(type("Both", (Maker,), {"thing": "right"})) == {
         "test_always",
@@ -52,7 +52,7 @@ def test_a_class_derived_further_may_give_it(tests):
     }
 
 
-def test_a_test_that_the_author_writes_anew_stays(tests):
+def test_an_overridden_test_stays(tests):
     def test_of_the_thing(self):
         """Runs."""
 

@@ -56,7 +56,7 @@ def test_a_registered_complete_class_passes(failures):
     assert failures(contract(plugin=Plugin, name="none")) == set()
 
 
-def test_the_registration_is_checked_where_there_is_a_plugin(tests):
+def test_the_registration_is_checked_if_a_plugin_is_set(tests):
     assert tests(contract(plugin=Plugin)) - tests(contract()) == {"test_is_registered_under_its_name"}
 
 
@@ -91,6 +91,6 @@ def test_an_option_without_description_fails(failures):
     assert failures(contract(plugin_class=kind)) == {"test_every_option_is_described"}
 
 
-def test_a_struct_that_takes_any_key_fails(failures):
+def test_a_struct_that_allows_any_key_fails(failures):
     kind = type("Kind", (NoCache,), {"Options": Loose})
     assert failures(contract(plugin_class=kind)) == {"test_options_decode_with_defaults_and_refuse_unknown_keys"}

@@ -12,7 +12,7 @@ IMPOSSIBLE = 'rate_limiter { resources { name: "R" count: 9 } }'
 
 
 class Single(RateLimiter):
-    """There is one R, and who names it needs all of it."""
+    """One resource R, which every instance that requests it needs completely."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -64,14 +64,14 @@ class TestNoRateLimiter(RateLimiterContract):
         return NoRateLimiter()
 
 
-def test_resources_are_checked_where_there_are_any(tests):
+def test_resources_are_checked_if_groups_are_set(tests):
     assert tests(TestSingle) - tests(TestNoRateLimiter) == {
-        "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
-        "test_a_grant_can_be_given_back_at_once",
-        "test_who_is_forgotten_while_it_waits_gets_nothing",
-        "test_who_has_more_to_do_stands_in_line_before_it_lets_go",
-        "test_what_a_forgotten_instance_held_is_free_once",
-        "test_what_can_never_run_is_refused",
+        "test_a_shared_resource_has_one_owner_and_the_waiting_instance_is_notified_once",
+        "test_a_grant_can_be_released_immediately",
+        "test_an_instance_unregistered_while_waiting_gets_no_grant",
+        "test_an_instance_with_more_work_queues_before_it_releases",
+        "test_resources_of_an_unregistered_instance_are_freed_once",
+        "test_an_impossible_demand_is_refused",
     }
 
 
@@ -80,7 +80,7 @@ class Absent(Single):
         return True
 
     def release(self, instance):
-        """Goes."""
+        """Do nothing."""
 
 
 class Accepting(Single):
@@ -89,21 +89,21 @@ class Accepting(Single):
 
 
 class Forgetful(Single):
-    """Does not remember who waits."""
+    """Forgets waiting instances."""
 
     def acquire(self, instance, granted):
         return super().acquire(instance, lambda: None)
 
 
 class Shy(Single):
-    """Lets nobody run."""
+    """Never grants the resource."""
 
     def acquire(self, instance, granted):
         return False
 
 
 class Hasty(Single):
-    """Tells everybody who waits, though one may run."""
+    """Notifies all waiting instances."""
 
     def release(self, instance):
         for granted in list(self.waiting.values()):
@@ -112,7 +112,7 @@ class Hasty(Single):
 
 
 class Locked(Single):
-    """Tells under its lock."""
+    """Notifies while it holds its lock."""
 
     def acquire(self, instance, granted):
         def under_lock():
@@ -123,51 +123,51 @@ class Locked(Single):
 
 
 class Loyal(Single):
-    """Grants to those who are gone."""
+    """Grants to unregistered instances."""
 
     def unregister(self, instance):
-        """Stays."""
+        """Do nothing."""
 
 
 class Keeping(Single):
-    """Does not give back what those had who are gone."""
+    """Keeps resources of unregistered instances."""
 
     def unregister(self, instance):
         self.waiting.pop(instance, None)
 
 
 class Generous(Single):
-    """Lets go before it asks again, and tells nobody."""
+    """Releases before it acquires again, and notifies no instance."""
 
-    def again(self, instance, granted):
+    def reacquire(self, instance, granted):
         self.holder = None
         return False
 
 
 class Silent(Single):
-    """Does not say who has to ask."""
+    """Does not return whether an instance needs to acquire."""
 
     def register(self, instance, device, group):
         super().register(instance, device, group)
 
 
 BROKEN = {
-    Keeping: "test_what_a_forgotten_instance_held_is_free_once",
-    Generous: "test_who_has_more_to_do_stands_in_line_before_it_lets_go",
+    Keeping: "test_resources_of_an_unregistered_instance_are_freed_once",
+    Generous: "test_an_instance_with_more_work_queues_before_it_releases",
     Silent: "test_an_instance_alone_always_runs",
-    Absent: "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
-    Accepting: "test_what_can_never_run_is_refused",
-    Forgetful: "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
-    Shy: "test_every_instance_gets_its_turns",
-    Hasty: "test_a_shared_resource_is_held_by_one_and_the_other_is_told_once",
-    Locked: "test_a_grant_can_be_given_back_at_once",
-    Loyal: "test_who_is_forgotten_while_it_waits_gets_nothing",
+    Absent: "test_a_shared_resource_has_one_owner_and_the_waiting_instance_is_notified_once",
+    Accepting: "test_an_impossible_demand_is_refused",
+    Forgetful: "test_a_shared_resource_has_one_owner_and_the_waiting_instance_is_notified_once",
+    Shy: "test_every_instance_runs",
+    Hasty: "test_a_shared_resource_has_one_owner_and_the_waiting_instance_is_notified_once",
+    Locked: "test_a_grant_can_be_released_immediately",
+    Loyal: "test_an_instance_unregistered_while_waiting_gets_no_grant",
 }
 
 
 @pytest.mark.parametrize("limiter", BROKEN, ids=lambda kind: kind.__name__)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_broken_limiter_fails(failures, monkeypatch, limiter):
-    monkeypatch.setattr("tritonpy.testing.contracts.rate_limiter.PATIENCE_S", 0.2)
+    monkeypatch.setattr("tritonpy.testing.contracts.rate_limiter.WAIT_S", 0.2)
     contract = type("Broken", (SingleContract,), {"kind": limiter})
     assert BROKEN[limiter] in failures(contract)

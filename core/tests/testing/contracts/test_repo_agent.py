@@ -10,7 +10,7 @@ from tritonpy.testing import RepoAgentContract
 
 
 class Copying(RepoAgent):
-    """Serves a copy, unless told to refuse."""
+    """Provides a copy, unless it is configured to refuse."""
 
     copy = None
 
@@ -42,9 +42,9 @@ class TestCopying(CopyingContract):
     name = "copying"
 
 
-def test_a_refusal_is_checked_where_there_is_one(tests):
+def test_a_refusal_is_checked_if_parameters_are_set(tests):
     contract = type("Contract", (RepoAgentContract,), {"plugin_class": Copying})
-    assert tests(CopyingContract) - tests(contract) == {"test_a_refusal_says_why"}
+    assert tests(CopyingContract) - tests(contract) == {"test_a_refusal_has_a_text"}
 
 
 class Nowhere(Copying):
@@ -85,12 +85,12 @@ class Mute(Copying):
 
 
 BROKEN = {
-    Nowhere: "test_a_load_gives_a_folder_or_none",
-    AlwaysAFolder: "test_a_whole_life_passes",
-    CannotUnload: "test_a_whole_life_passes",
-    CannotFail: "test_a_failed_load_passes",
-    Lenient: "test_a_refusal_says_why",
-    Mute: "test_a_refusal_says_why",
+    Nowhere: "test_load_returns_a_folder_or_none",
+    AlwaysAFolder: "test_a_complete_life_cycle_succeeds",
+    CannotUnload: "test_a_complete_life_cycle_succeeds",
+    CannotFail: "test_a_failed_load_is_accepted",
+    Lenient: "test_a_refusal_has_a_text",
+    Mute: "test_a_refusal_has_a_text",
 }
 
 

@@ -11,7 +11,7 @@ from tritonpy.testing import RepositoryContract
 
 
 class Folder(Repository):
-    """Fingerprints are digests of the content."""
+    """A repository in a folder. Fingerprints are digests of the content."""
 
     def scan(self):
         root = Path(self.context.url.removeprefix("toy://"))
@@ -58,7 +58,7 @@ class TestFolder(FolderContract):
     name = "toy"
 
 
-def test_an_unreachable_place_is_checked_where_one_is_named(tests):
+def test_an_unreachable_repository_is_checked_if_a_url_is_set(tests):
     contract = type("Contract", (RepositoryContract,), {"plugin_class": Folder})
     assert tests(FolderContract) - tests(contract) == {"test_an_unreachable_repository_is_unavailable"}
 
@@ -150,13 +150,13 @@ BROKEN = {
     TopFilesOnly: "test_scan_lists_models_by_name",
     Nameless: "test_scan_lists_models_by_name",
     Possessive: "test_two_users_of_a_model_do_not_disturb_each_other",
-    Deaf: "test_waiting_can_be_interrupted_and_nothing_need_be_watched",
+    Deaf: "test_watch_and_interrupt_need_no_support",
     Ghost: "test_an_empty_repository_lists_nothing",
     Unsteady: "test_fingerprints_are_stable",
     Blind: "test_a_changed_file_changes_its_fingerprint_and_the_model_s",
     Coarse: "test_a_changed_file_changes_its_fingerprint_and_the_model_s",
     Remembering: "test_a_removed_file_and_a_removed_model_are_noticed",
-    OtherFolder: "test_localize_gives_the_files",
+    OtherFolder: "test_localize_provides_the_files",
     EmptyWhenGone: "test_an_unreachable_repository_is_unavailable",
 }
 

@@ -6,59 +6,59 @@ from tritonpy import Operation, Router, hookimpl
 from tritonpy.testing import RouterContract
 
 
-class Passing(Router):
-    """Decides nothing."""
+class ForwardingRouter(Router):
+    """A router that forwards everything."""
 
 
 class Plugin:
     @staticmethod
     @hookimpl
     def tritonpy_routers():
-        return {"passing": Passing}
+        return {"passing": ForwardingRouter}
 
 
-class TestPassing(RouterContract):
-    plugin_class = Passing
+class TestForwardingRouter(RouterContract):
+    plugin_class = ForwardingRouter
     plugin = Plugin
     name = "passing"
 
 
-class Capitals(Passing):
+class Capitals(ForwardingRouter):
     def headers(self):
         return frozenset({"X-User"})
 
 
-class Renames(Passing):
+class Renames(ForwardingRouter):
     def infer(self, request):
         request.model_name = "text"
         super().infer(request)
 
 
-class HidesOperations(Passing):
+class HidesOperations(ForwardingRouter):
     def operations(self):
         return ()
 
 
-class OffersNoJson(Passing):
-    def offered(self):
+class OffersNoJson(ForwardingRouter):
+    def router_operations(self):
         return {Operation("bad", "GET", "bad", "Tell."): lambda _call: {1, 2}}
 
 
-class OffersBugs(Passing):
-    def offered(self):
+class OffersBugs(ForwardingRouter):
+    def router_operations(self):
         return {Operation("bad", "GET", "bad/{thing}", "Tell."): lambda call: call.body["x"]}
 
 
-class SaysNothing(Passing):
-    def offered(self):
+class SaysNothing(ForwardingRouter):
+    def router_operations(self):
         return {Operation("bad", "GET", "bad", "no sentence"): lambda _call: {}}
 
 
-OFFERED = "test_what_it_offers_answers_with_plain_json_or_says_what_is_wrong"
+OFFERED = "test_offered_operations_return_json_or_raise_triton_errors"
 BROKEN = {
-    Capitals: "test_the_headers_that_it_reads_are_named_as_requests_name_them",
-    Renames: "test_an_inference_gives_outputs_and_id_back",
-    HidesOperations: "test_questions_are_answered_alike",
+    Capitals: "test_header_names_are_in_lower_case",
+    Renames: "test_an_inference_returns_outputs_and_id",
+    HidesOperations: "test_queries_return_the_same_results",
     OffersNoJson: OFFERED,
     OffersBugs: OFFERED,
     SaysNothing: OFFERED,
@@ -66,6 +66,6 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.__name__)
-def test_a_router_that_breaks_its_promise_is_found(broken, failures):
+def test_a_broken_router_fails(broken, failures):
     contract = type("Contract", (RouterContract,), {"plugin_class": broken})
     assert BROKEN[broken] in failures(contract)

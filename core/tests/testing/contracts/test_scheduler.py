@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import UNBOUNDED, Batch, Cancelled, InferResponse, Scheduler, hookimpl
-from tritonpy.direct import DirectScheduler
+from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.testing import SchedulerContract, ToyEngine
 from tritonpy.testing.contracts.plugin import PluginContract
 
@@ -11,7 +11,7 @@ CONFIG = 'name: "identity" max_batch_size: 8 input { name: "IN" data_type: TYPE_
 
 
 class Grouping(Scheduler):
-    """Waits 1 ms for company, then cuts what fits."""
+    """Waits 1 ms for more requests, then returns a batch of those that fit."""
 
     def __init__(self, context):
         super().__init__(context)
@@ -68,8 +68,8 @@ class TestDirect(SchedulerContract):
     config = CONFIG
 
 
-class Passing(Scheduler):
-    """Has no instances: another model of the engine answers."""
+class ForwardingScheduler(Scheduler):
+    """A scheduler without instances, which sends requests to another model of the engine."""
 
     uses_instances = False
 
@@ -78,21 +78,21 @@ class Passing(Scheduler):
         self.context.engine.infer(request)
 
 
-class TestPassing(SchedulerContract):
-    plugin_class = Passing
+class TestForwardingScheduler(SchedulerContract):
+    plugin_class = ForwardingScheduler
     config = CONFIG
 
     def make_engine(self):
-        return Witnessed()
+        return UnansweringEngine()
 
 
-def test_a_scheduler_without_instances_has_only_to_answer(tests):
-    of_every_plugin = tests(TestPassing) & set(dir(PluginContract))
-    assert tests(TestPassing) - of_every_plugin == {"test_every_request_is_answered_exactly_once"}
+def test_a_scheduler_without_instances_must_only_respond(tests):
+    of_every_plugin = tests(TestForwardingScheduler) & set(dir(PluginContract))
+    assert tests(TestForwardingScheduler) - of_every_plugin == {"test_every_request_is_answered_exactly_once"}
 
 
-class Witnessed(ToyEngine):
-    """Leaves the request with the witness that owns it."""
+class UnansweringEngine(ToyEngine):
+    """Leaves requests with their recording sink."""
 
     def infer(self, request):
         owner = request.owner
@@ -150,10 +150,10 @@ class Putting(Grouping):
 
 class Uncancellable(Grouping):
     def cancel(self, request):
-        """Ignored."""
+        """Do nothing."""
 
 
-class CancelsWithoutAnswer(Grouping):
+class CancelsWithoutResponse(Grouping):
     def cancel(self, request):
         if request in self.queue:
             self.queue.remove(request)
@@ -176,9 +176,9 @@ class DropsAtStop(Grouping):
         self.queue.clear()
 
 
-class DropsWhatComesBack(Grouping):
+class DropsRescheduled(Grouping):
     def released(self, request, reschedule):
-        """Ignored."""
+        """Do nothing."""
 
 
 BROKEN = {
@@ -191,11 +191,11 @@ BROKEN = {
     Sleeping: "test_every_request_is_answered_exactly_once",
     Putting: "test_every_request_is_answered_exactly_once",
     Uncancellable: "test_a_waiting_request_can_be_cancelled",
-    CancelsWithoutAnswer: "test_a_waiting_request_can_be_cancelled",
-    CancelsAnything: "test_cancelling_what_does_not_wait_does_nothing",
-    Secretive: "test_what_waits_is_pending",
-    DropsAtStop: "test_after_stop_what_waits_still_runs",
-    DropsWhatComesBack: "test_a_request_that_is_handed_back_is_answered_once",
+    CancelsWithoutResponse: "test_a_waiting_request_can_be_cancelled",
+    CancelsAnything: "test_cancelling_a_request_that_does_not_wait_does_nothing",
+    Secretive: "test_waiting_requests_are_pending",
+    DropsAtStop: "test_waiting_requests_run_after_stop",
+    DropsRescheduled: "test_a_rescheduled_request_is_answered_once",
 }
 
 

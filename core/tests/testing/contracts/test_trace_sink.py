@@ -51,7 +51,7 @@ class Shouting(Counting):
 
 
 class Numeric(Counting):
-    def shown(self):
+    def public_options(self):
         return {"size": 7}
 
 
@@ -62,14 +62,14 @@ class Deaf(Counting):
 @pytest.mark.parametrize(
     ("kind", "test"),
     [
-        (NeedsAModel, "test_it_takes_every_sort_of_family"),
-        (Credulous, "test_headers_that_say_nothing_continue_no_trace"),
-        (Shouting, "test_headers_that_say_nothing_continue_no_trace"),
-        (Numeric, "test_what_it_shows_is_text"),
+        (NeedsAModel, "test_it_accepts_every_kind_of_family"),
+        (Credulous, "test_malformed_headers_continue_no_trace"),
+        (Shouting, "test_malformed_headers_continue_no_trace"),
+        (Numeric, "test_displayed_settings_are_text"),
         (Deaf, "test_a_caller_s_trace_is_continued"),
     ],
 )
-def test_a_sink_that_breaks_a_promise_fails(kind, test):
+def test_a_broken_sink_fails(kind, test):
     contract = TestCounting()
     contract.plugin_class = kind
     with pytest.raises(AssertionError):

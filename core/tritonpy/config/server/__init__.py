@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tritonpy.config.server.byte_size import ByteSize
-from tritonpy.config.server.decode import decode_options
-from tritonpy.config.server.invalid import InvalidServerConfig
+from tritonpy.config.server.invalid_server_config import InvalidServerConfig
+from tritonpy.config.server.option_decoder import decode_options
 from tritonpy.config.server.server_config import ServerConfig, decode_server_config
 
 __all__ = ["ByteSize", "InvalidServerConfig", "ServerConfig", "decode_options", "decode_server_config"]

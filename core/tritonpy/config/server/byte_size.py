@@ -1,4 +1,4 @@
-"""A number of bytes, written as a number or as "64MiB"."""
+"""Sizes in bytes, written as a number or as "64MiB"."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 UNIT = {"unit": "bytes"}
 
 ByteSize = Annotated[int, msgspec.Meta(extra=UNIT)]
-"""The type of an option that holds a size: 67108864 and "64MiB" are the same.
+"""The type of an option for a size: 67108864 and "64MiB" are equal.
 
-An option gives its own bounds beside it: `Annotated[ByteSize, msgspec.Meta(gt=0, description="…")]`.
+An option adds its bounds like this: `Annotated[ByteSize, msgspec.Meta(gt=0, description="…")]`.
 """
 
 _DECIMAL = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
@@ -22,9 +22,12 @@ _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 def parse_byte_size(text: str) -> int:
-    """Return the number of bytes; raises ValueError for a text that is no size. "MB" is 10**6, "MiB" is 2**20."""
+    """Return the number of bytes; "MB" is 10**6, "MiB" is 2**20.
+
+    Raises ValueError for other texts.
+    """
     match = _SIZE.fullmatch(text)
     if match is None or match[2].lower() not in _FACTORS:
-        raise ValueError(f"'{text}' is no size in bytes")
+        raise ValueError(f"'{text}' is not a size in bytes")
     factor = _FACTORS[match[2].lower()]
     return int(match[1]) * factor if "." not in match[1] else int(float(match[1]) * factor)

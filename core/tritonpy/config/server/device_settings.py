@@ -17,39 +17,43 @@ MIN_COMPUTE_CAPABILITY = 7.5
 
 
 class DeviceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which GPUs are used, how full they may be, and how much memory is kept for what travels to them and back. Devices count from 0."""
+    """The GPUs that are used, their limits, and the memory pools for inputs and outputs.
+
+    Devices count from 0.
+    """
 
     pinned_memory_pool_byte_size: Annotated[
         ByteSize,
         Meta(
-            ge=0, description="Host memory that GPUs copy from and to at full speed; taken when a model needs it first."
+            ge=0,
+            description="Pinned host memory, which GPUs copy at full speed; allocated when a model first needs it.",
         ),
     ] = PINNED_POOL
     cuda_memory_pool_byte_size: Annotated[
         dict[str, Annotated[ByteSize, Meta(ge=0)]],
-        Meta(description="By GPU, memory of its own for inputs and outputs; 64 MiB where nothing is said."),
+        Meta(description="By GPU: bytes of its memory pool for inputs and outputs; default 64 MiB."),
     ] = {}
     model_load_gpu_limit: Annotated[
         dict[str, float],
         Meta(
-            description="By GPU, which part of its memory may be in use, by whomever, when a model was loaded; more fails the load."
+            description="By GPU: fraction of its memory that all processes may use after a model is loaded; more fails the load."
         ),
     ] = {}
     min_supported_compute_capability: Annotated[
-        float, Meta(ge=0, description="GPUs of a lower CUDA compute capability are not used.")
+        float, Meta(ge=0, description="Minimum CUDA compute capability: other GPUs are not used.")
     ] = MIN_COMPUTE_CAPABILITY
 
     def cuda_pool(self, gpu: int) -> int:
-        """Return the size of a GPU's pool, in bytes."""
+        """Return the size of a GPU's pool in bytes."""
         return self.cuda_memory_pool_byte_size.get(str(gpu), CUDA_POOL)
 
     def gpu_limits(self) -> dict[int, float]:
-        """Return the parts, from 0 to 1, of the GPUs that have a limit."""
+        """Return the limits of GPUs as fractions from 0 to 1."""
         return {int(gpu): part for gpu, part in self.model_load_gpu_limit.items()}
 
 
 def device_problems(settings: DeviceSettings) -> Iterator[ConfigProblem]:
-    """Yield what is wrong with the devices and the limits, in Triton's words."""
+    """Yield problems of the devices and limits, with Triton's texts."""
     for section in ("cuda_memory_pool_byte_size", "model_load_gpu_limit"):
         given: Mapping[str, float] = getattr(settings, section)
         for device in given:

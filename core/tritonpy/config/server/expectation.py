@@ -1,4 +1,4 @@
-"""A type in words: what an option expects."""
+"""Descriptions of option types for error texts and help."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def split_annotation(annotation: Any) -> tuple[Any, list[msgspec.Meta]]:
 
 
 def is_byte_size(metas: list[msgspec.Meta]) -> bool:
-    """Say whether the metadata is that of ByteSize."""
+    """Return whether the metadata is that of ByteSize."""
     return any(meta.extra == UNIT for meta in metas)
 
 
@@ -42,12 +42,12 @@ def union_members(bare: Any) -> tuple[Any, ...]:
 
 
 def description(annotation: Any) -> str:
-    """Return the sentence that the metadata gives, or an empty text."""
+    """Return the description in the metadata, or an empty text."""
     return next((meta.description for meta in split_annotation(annotation)[1] if meta.description), "")
 
 
 def expectation(annotation: Any) -> str:
-    """Return what a value of this type must be: `an integer, at least 1`."""
+    """Return a description of the valid values of a type: `an integer, at least 1`."""
     bare, metas = split_annotation(annotation)
     kind = 'a size such as 67108864 or "64MiB"' if is_byte_size(metas) else _kind(bare)
     limits = [

@@ -9,16 +9,22 @@ from msgspec import Meta
 
 
 class HostPolicySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where on the host the instances of a policy run; an instance group names its policy, or has "cpu", "gpu_<id>" or "model"."""
+    """The cores and the NUMA node that the instances of a host policy use.
+
+    An instance group names its policy. The default names are "cpu", "gpu_<id>" and "model".
+    """
 
     cpu_cores: Annotated[
-        str, Meta(description="Processor cores for threads and worker processes: <first>-<last>, with commas between.")
+        str, Meta(description="Processor cores for threads and worker processes: <first>-<last>, separated by commas.")
     ] = ""
-    numa_node: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="Node whose memory they use.")] = None
+    numa_node: Annotated[Annotated[int, Meta(ge=0)] | None, Meta(description="NUMA node whose memory they use.")] = None
 
 
 def parse_cores(text: str) -> frozenset[int]:
-    """Return the cores that ranges such as `0-3,8-11` name; a single core may stand for itself. Raises ValueError in Triton's words."""
+    """Return the cores in ranges such as `0-3,8-11`; a single core is allowed, too.
+
+    Raises ValueError with Triton's text.
+    """
     cores: set[int] = set()
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

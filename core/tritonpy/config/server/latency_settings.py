@@ -1,4 +1,4 @@
-"""What is measured of latencies beside their sums."""
+"""The section `latencies` of server.yaml."""
 
 from __future__ import annotations
 
@@ -10,34 +10,37 @@ import msgspec
 from msgspec import Meta
 
 Quantiles = Mapping[float, float]
-"""The error of each quantile, both between 0 and 1."""
+"""Maps quantiles to their errors, both between 0 and 1."""
 
 DEFAULT_QUANTILES = "0.5:0.05,0.9:0.01,0.95:0.001,0.99:0.001,0.999:0.001"
 
 
 class LatencySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Distributions of every model's latencies, for the metrics. Off, they cost a request nothing."""
+    """Distributions of the models' latencies for the metrics; switched off, they cost nothing."""
 
     histograms: Annotated[
         bool,
-        Meta(description="Count the times to the first response in buckets; a model's model_metrics may choose them."),
+        Meta(description="Count the times to the first response in buckets; a model's model_metrics may set them."),
     ] = False
     summaries: Annotated[bool, Meta(description="Keep quantiles of the last minute's latencies.")] = False
     quantiles: Annotated[
         str,
-        Meta(description="Which quantiles, and how wrong each may be: <quantile>:<error>, with commas between them."),
+        Meta(description="Quantiles and their errors: <quantile>:<error>, separated by commas."),
     ] = DEFAULT_QUANTILES
 
 
 _NUMBER = re.compile(r"\s*([-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)")
 _ERRORS = 0.0001, 0.999
-"""The smallest and the largest error that a lenient text can have: a smaller one would keep too many latencies."""
+"""Limits for the error in a lenient text: a smaller error would keep too many latencies."""
 
 NO_LATENCIES = LatencySettings()
 
 
 def parse_quantiles(text: str) -> Quantiles:
-    """Return the errors by quantile, in the order of the text. Raises ValueError for what is no such list."""
+    """Return errors by quantile, in the order of the text.
+
+    Raises ValueError for an invalid list.
+    """
     return dict(_pair(each) for each in text.split(","))
 
 
@@ -53,9 +56,10 @@ def _pair(text: str) -> tuple[float, float]:
 
 
 def read_lenient_quantiles(text: str) -> tuple[str, list[str]]:
-    """Return the list that Triton reads in `text`, for `parse_quantiles`, and a warning for each item that is not taken as it stands.
+    """Return the quantiles that Triton would read from `text`, and warnings about the rest.
 
-    Triton takes the number that a text begins with, leaves out items without one, and falls back to its default quantiles where none is left.
+    The first result is valid for `parse_quantiles`. Triton uses the number at the start of a text,
+    ignores items without one, and uses its default quantiles if no item is valid.
     """
     items: list[str] = []
     warnings: list[str] = []
@@ -74,7 +78,7 @@ def read_lenient_quantiles(text: str) -> tuple[str, list[str]]:
 
 
 def _lenient_item(item: str) -> tuple[list[str], str]:
-    """Return the item as `parse_quantiles` takes it, if that is possible, and what to say of it."""
+    """Return the item in the format of `parse_quantiles` if possible, and the warning about it."""
     before, colon, behind = item.partition(":")
     if not colon:
         return [], f"Invalid option: [{item}]. No ':' delimiter found. Expected format is <quantile>:<error>"
@@ -83,5 +87,5 @@ def _lenient_item(item: str) -> tuple[list[str], str]:
         return [], f"Invalid option: [{item}]. Error: stod"
     quantile, error = float(first[1]), min(max(float(second[1]), _ERRORS[0]), _ERRORS[1])
     if not 0 < quantile < 1:
-        return [], f"'{item}' is left out: a quantile lies between 0 and 1"
+        return [], f"'{item}' is ignored: a quantile is between 0 and 1"
     return [f"{quantile}:{error}"], f"'{item}' is read as {quantile}:{error}"

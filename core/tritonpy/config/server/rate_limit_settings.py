@@ -13,19 +13,22 @@ class RateLimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     mode: Annotated[
         Literal["off", "execution_count"],
-        Meta(description="off: every idle instance may run; execution_count: those run that have their resources."),
+        Meta(description="off: every idle instance may run; execution_count: an instance needs its resources."),
     ] = "off"
     resources: Annotated[
         dict[str, Annotated[int, Meta(ge=0)]],
         Meta(
-            description="How much there is of NAME on every device, or of NAME:DEVICE on one; nothing here: as much as the "
-            "neediest instance needs."
+            description="Amount of NAME on every device, or of NAME:DEVICE on one; default: as much as the "
+            "largest demand of an instance."
         ),
     ] = {}
 
 
 def parse_resource(key: str) -> tuple[str, int | None]:
-    """Return name and device (None: every one) of a key of `resources`. Raises ValueError for what is none."""
+    """Return name and device (None: every device) of a key of `resources`.
+
+    Raises ValueError for an invalid key.
+    """
     name, colon, device = key.partition(":")
     if not name or (colon and not device.isdecimal()):
         raise ValueError(f"'{key}' is not <resource_name> or <resource_name>:<device>")

@@ -1,4 +1,4 @@
-"""Paths in server.yaml are relative to that file, so that it means the same wherever the server is started."""
+"""Relative paths in server.yaml, which are relative to the folder of that file."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import Any
 DEFAULT_REPOSITORY = "./models"
 
 
-def anchored(raw: object, folder: Path) -> object:
-    """Return a copy of `raw`, the content of a server.yaml in `folder`, with its relative paths below `folder`.
+def anchor_paths(raw: object, folder: Path) -> object:
+    """Return a copy of `raw`, the contents of a server.yaml in `folder`, with absolute paths.
 
-    These are the repositories without a scheme, the default one too, the folder for what repositories fetch, that of backends, the log file, the
-    trace file, and the options of authenticators, repository agents, routers, operations and TLS that are called files, and the
-    certificates of a cache. What has another shape than it should is left to decoding.
+    It changes repositories without a scheme (including the default one), the cache folder of
+    repositories, the backend folder, the log file and the trace file. It also changes options named
+    `*file` or `*files` of authenticators, repository agents, routers, operations and TLS, and the
+    certificates of a cache. Values of a wrong type are left to the decoder.
     """
     if raw is None:
         raw = {}

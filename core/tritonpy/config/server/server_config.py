@@ -1,4 +1,4 @@
-"""What a server is made of: the content of server.yaml as frozen data."""
+"""The configuration of a server: the contents of server.yaml as frozen data."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from msgspec import Meta
 
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server.byte_size import ByteSize
-from tritonpy.config.server.decode import decode_options
 from tritonpy.config.server.device_settings import DeviceSettings, device_problems
 from tritonpy.config.server.host_policy import HostPolicySettings, parse_cores
-from tritonpy.config.server.invalid import InvalidServerConfig
+from tritonpy.config.server.invalid_server_config import InvalidServerConfig
 from tritonpy.config.server.latency_settings import LatencySettings, parse_quantiles
 from tritonpy.config.server.memory_settings import MemorySettings, memory_problems
+from tritonpy.config.server.option_decoder import decode_options
 from tritonpy.config.server.rate_limit_settings import RateLimitSettings, parse_resource
 from tritonpy.config.server.relative_paths import DEFAULT_REPOSITORY
 from tritonpy.config.server.trace_config import TraceConfig
@@ -23,21 +23,22 @@ from tritonpy.logs import LogSettings
 
 RawOptions = dict[str, Any]
 DEFAULT_FRONTENDS = ("http", "grpc", "metrics")
-"""Served without being named, where the plugin is installed."""
+"""Enabled by default if their plugins are installed."""
 NO_TRANSPORT = "none"
-"""The name of the transport where each frontend listens by itself."""
+"""The transport name for frontends that listen themselves."""
 REMOVED_TRANSPORTS = {"envoy": "the transport 'envoy' was removed; put an Envoy proxy in front of the server instead"}
 DEFAULT_BACKEND_DIRECTORY = "/opt/tritonserver/backends"
 
 
 class _Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Part of a server's configuration."""
+    """A part of a server's configuration."""
 
 
 class RepositorySettings(_Section, frozen=True):
-    """One model repository; the scheme of `url` chooses the plugin, no scheme is a local folder.
+    """One model repository; the scheme of `url` selects the plugin, no scheme is a local folder.
 
-    `options` are that plugin's, for this repository alone: they win over `repository_options` of the scheme.
+    `options` are the plugin's options for this repository. They override `repository_options` of
+    the scheme.
     """
 
     url: Annotated[str, Meta(min_length=1)]
@@ -52,7 +53,7 @@ class ControlSettings(_Section, frozen=True):
         Meta(description="none: load all at start; explicit: on request; poll: follow the repositories."),
     ] = "none"
     interval_s: Annotated[
-        float, Meta(ge=0, description="Seconds between two looks at the repositories (mode poll).")
+        float, Meta(ge=0, description="Seconds between two polls of the repositories (mode poll).")
     ] = 15
     load: Annotated[
         list[str], Meta(description='Models to load at start (mode explicit); "*" alone is all of them.')
@@ -64,29 +65,30 @@ class ControlSettings(_Section, frozen=True):
         float,
         Meta(ge=0, description="A load that takes longer fails; a model in a process is killed (0: no limit)."),
     ] = 0.0
-    retries: Annotated[int, Meta(ge=0, description="How often a failed load is tried again.")] = 0
+    retries: Annotated[int, Meta(ge=0, description="How often a failed load is retried.")] = 0
 
 
 class AccessSettings(_Section, frozen=True):
-    """What authentication leaves open; without `auth` everything is."""
+    """Endpoints without authentication; without `auth` all endpoints are open."""
 
     open: Annotated[
         frozenset[Literal["health", "metrics"]],
-        Meta(description="Doors that need no credentials: health (liveness and readiness) and metrics."),
+        Meta(description="Endpoints without credentials: health (liveness and readiness) and metrics."),
     ] = frozenset({"health"})
 
 
 class PluginSettings(_Section, frozen=True):
-    """Which installed plugins take part."""
+    """Which installed plugins are active."""
 
     disable: Annotated[list[str], Meta(description="Entry points or distributions that are not loaded.")] = []
 
 
 class ServerConfig(_Section, frozen=True):
-    """Everything that `build` needs to know; each field has a default, so that no configuration serves ./models.
+    """The complete configuration; every field has a default, so that an empty one serves ./models.
 
-    The values under `frontends`, `transport`, `cache`, `observers`, `auth`, `routers`, `operations`, `backends`, `repo_agents` and `repository_options` are
-    raw: the class that a plugin registered under that key says what they may be. Decode them with `decode_options`.
+    The values under `frontends`, `transport`, `cache`, `observers`, `auth`, `routers`,
+    `operations`, `backends`, `repo_agents` and `repository_options` are raw. The class that a
+    plugin registered under the key defines their options. Decode them with `decode_options`.
     """
 
     repositories: Annotated[list[RepositorySettings], Meta(min_length=1, description="Where the models are.")] = (
@@ -96,50 +98,52 @@ class ServerConfig(_Section, frozen=True):
     host: Annotated[
         str, Meta(min_length=1, description="Bind address of every frontend; 0.0.0.0 opens it to the network.")
     ] = "127.0.0.1"
-    id: Annotated[str, Meta(description="The name that server metadata shows.")] = "triton"
+    id: Annotated[str, Meta(description="The name in the server metadata.")] = "triton"
     exit_on_error: Annotated[
-        bool, Meta(description="Exit when a model fails to load at start, or a repository cannot be read.")
+        bool, Meta(description="Exit if a model fails to load at start, or a repository cannot be read.")
     ] = True
-    strict_readiness: Annotated[bool, Meta(description="Ready only when every model is.")] = True
-    exit_timeout_s: Annotated[float, Meta(ge=0, description="Seconds to wait for live requests on exit.")] = 30
+    strict_readiness: Annotated[bool, Meta(description="The server is ready only if every model is.")] = True
+    exit_timeout_s: Annotated[float, Meta(ge=0, description="Seconds to wait for requests in flight on exit.")] = 30
     single_port: Annotated[
         Annotated[int, Meta(ge=0, le=65535)] | None,
-        Meta(description="Serve HTTP and gRPC on this port instead of one port each; 0 picks a free one."),
+        Meta(description="Serve HTTP and gRPC on this port instead of separate ports. 0: any free port."),
     ] = None
     frontend_processes: Annotated[
         int,
         Meta(
             ge=0,
             le=1024,
-            description="Processes that serve HTTP and gRPC in front of the one that runs models; 0: that one does.",
+            description="Processes that serve HTTP and gRPC; 0: the process that runs the models does.",
         ),
     ] = 0
     allow_client_shm: Annotated[
         bool, Meta(description="Let clients register shared memory for inputs and outputs.")
     ] = False
-    disable_auto_complete: Annotated[bool, Meta(description="Take config.pbtxt as it is.")] = False
+    disable_auto_complete: Annotated[bool, Meta(description="Use config.pbtxt unchanged.")] = False
     model_config_name: Annotated[
-        str, Meta(pattern=r"^[^\s/]*$", description="Read configs/NAME.pbtxt of a model where it exists.")
+        str, Meta(pattern=r"^[^\s/]*$", description="Read configs/NAME.pbtxt of a model if it exists.")
     ] = ""
     model_namespacing: Annotated[
         bool,
         Meta(
-            description="Let repositories hold models of the same name; an ensemble finds those of its own repository first."
+            description="Allow models of the same name in several repositories; an ensemble prefers those of its own."
         ),
     ] = False
     frontends: dict[str, RawOptions | bool] = {}
     transport: Annotated[
         dict[str, RawOptions],
-        Meta(description="What carries the frontends instead of listeners of their own, one at most."),
+        Meta(description="The transport that carries the frontends instead of their own listeners, at most one."),
     ] = {}
-    cache: Annotated[dict[str, RawOptions], Meta(description="The response cache, one at most.")] = {}
+    cache: Annotated[dict[str, RawOptions], Meta(description="The response cache, at most one.")] = {}
     observers: dict[str, RawOptions] = {}
-    auth: Annotated[dict[str, RawOptions], Meta(description="Authenticators, asked in this order.")] = {}
+    auth: Annotated[dict[str, RawOptions], Meta(description="Authenticators, called in this order.")] = {}
     access: AccessSettings = AccessSettings()
-    sharing: Annotated[dict[str, RawOptions], Meta(description="How callers share the server, one way at most.")] = {}
+    sharing: Annotated[
+        dict[str, RawOptions], Meta(description="How principals share the server, at most one plugin.")
+    ] = {}
     routers: Annotated[
         dict[str, RawOptions],
-        Meta(description="What decides where requests go; the first is the one that they meet first."),
+        Meta(description="Routers of requests, in this order."),
     ] = {}
     operations: Annotated[dict[str, RawOptions], Meta(description="Groups of management operations to offer.")] = {}
     rate_limit: RateLimitSettings = RateLimitSettings()
@@ -149,25 +153,26 @@ class ServerConfig(_Section, frozen=True):
         ByteSize,
         Meta(
             ge=0,
-            description="What requests and unsent answers together may hold in frontends; 0: a quarter of the memory limit.",
+            description="Memory of requests and unsent responses in frontends; 0: a quarter of the memory limit.",
         ),
     ] = 0
     host_policies: Annotated[
-        dict[str, HostPolicySettings], Meta(description="Where on the host instances run, by the name of their policy.")
+        dict[str, HostPolicySettings],
+        Meta(description="Cores and NUMA nodes of instances, by the name of their policy."),
     ] = {}
     backends: dict[str, RawOptions] = {}
-    backend_defaults: Annotated[RawOptions, Meta(description="Options for every backend that knows them.")] = {}
+    backend_defaults: Annotated[RawOptions, Meta(description="Options for every backend that supports them.")] = {}
     backend_directory: Annotated[
         str,
         Meta(
             min_length=1,
-            description="Where Python-based backends are: NAME/model.py serves the models that say backend NAME.",
+            description="Folder of Python-based backends: NAME/model.py serves models with backend NAME.",
         ),
     ] = DEFAULT_BACKEND_DIRECTORY
     repo_agents: dict[str, RawOptions] = {}
     required_repo_agents: Annotated[
         list[str],
-        Meta(description="Repository agents that every model's configuration must name, or it is not loaded."),
+        Meta(description="Repository agents that every model's configuration must name; others are not loaded."),
     ] = []
     repository_options: Annotated[
         dict[str, RawOptions], Meta(description="Options of repositories by URL scheme.")
@@ -178,16 +183,19 @@ class ServerConfig(_Section, frozen=True):
     latencies: LatencySettings = LatencySettings()
 
     def enabled_frontends(self, installed: Collection[str]) -> dict[str, RawOptions]:
-        """Return the raw options of each frontend to start: those that are named, and the default ones `installed` has."""
+        """Return the raw options of each frontend to start: the configured and the default ones.
+
+        Default frontends start only if they are `installed`.
+        """
         found = {name: True for name in DEFAULT_FRONTENDS if name in installed} | self.frontends
         return {name: {} if raw is True else raw for name, raw in found.items() if not isinstance(raw, bool) or raw}
 
 
 def decode_server_config(raw: object) -> ServerConfig:
-    """Return the configuration that `raw`, the plain data of server.yaml, describes.
+    """Return the configuration for `raw`, the plain data of server.yaml.
 
-    `frontends: {http: }` and `{http: true}` mean no options, `{http: false}` turns the frontend off. `transport: NAME` means no options either.
-    Raises InvalidServerConfig with every problem.
+    `frontends: {http: }` and `{http: true}` mean no options, `{http: false}` disables the frontend.
+    `transport: NAME` means no options, too. Raises InvalidServerConfig with every problem.
     """
     config = decode_options(ServerConfig, _with_named_transport(_with_empty_frontends(raw)), "")
     problems = _contradictions(config)
@@ -217,7 +225,7 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
         text = "found multiple cache configurations, but only a single cache is currently supported"
         problems.append(ConfigProblem("cache", text))
     if len(config.transport) > 1:
-        problems.append(ConfigProblem("transport", "there can be one transport"))
+        problems.append(ConfigProblem("transport", "only one transport is allowed"))
     problems += [
         ConfigProblem(f"transport.{name}", text)
         for name, text in REMOVED_TRANSPORTS.items()
@@ -231,7 +239,7 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
             ConfigProblem("single_port", f"needs the built-in HTTP/2 server; remove the transport '{name}'")
         )
     if len(config.sharing) > 1:
-        problems.append(ConfigProblem("sharing", "there can be one way of sharing the server"))
+        problems.append(ConfigProblem("sharing", "only one sharing plugin is allowed"))
     if control.load not in ([], ["*"]) and control.mode != "explicit":
         problems.append(
             ConfigProblem("control.load", f"mode '{control.mode}' loads every model; set control.mode to explicit")
@@ -253,7 +261,7 @@ def _contradictions(config: ServerConfig) -> list[ConfigProblem]:
 
 
 def _each_parsed(parse: Callable[[str], object], texts: Mapping[str, str]) -> Iterator[ConfigProblem]:
-    """Yield a problem for each of `texts`, by their paths, that `parse` refuses."""
+    """Yield a problem for each of `texts` that `parse` rejects; the keys are their paths."""
     for path, text in texts.items():
         try:
             parse(text)

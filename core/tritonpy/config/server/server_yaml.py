@@ -1,4 +1,7 @@
-"""Reads server.yaml (YAML 1.2's plain values: only true and false are booleans, 010 is ten) and remembers where each key stands."""
+"""A parser for server.yaml that records the position of each key.
+
+Plain values are those of YAML 1.2. In YAML 1.2 only true and false are booleans, and 010 is ten.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ import yaml
 
 from tritonpy.config.positions import Position, Positions
 from tritonpy.config.problem import ConfigProblem
-from tritonpy.config.server.invalid import InvalidServerConfig
+from tritonpy.config.server.invalid_server_config import InvalidServerConfig
 from tritonpy.errors import StartupError
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML resolves plain values as YAML 1.1 does, where `off` is false and `1:30` is ninety."""
+    """A loader without PyYAML's YAML 1.1 resolvers, for which `off` is false and `1:30` is ninety."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
 
@@ -42,9 +45,10 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
 
 
 def read_server_yaml(file: Path) -> tuple[Any, Positions]:
-    """Return the content of `file` as plain data, and the place of each key by its path.
+    """Return the contents of `file` as plain data, and the position of each key by its path.
 
-    Raises StartupError when it cannot be read, InvalidServerConfig with line and column when it is no YAML.
+    Raises StartupError if it cannot be read, InvalidServerConfig with line and column if it is not
+    YAML.
     """
     try:
         text = file.read_text("utf-8")
@@ -52,13 +56,16 @@ def read_server_yaml(file: Path) -> tuple[Any, Positions]:
         raise StartupError(f"cannot read the server's configuration '{file}': {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise StartupError(
-            f"cannot read the server's configuration '{file}': byte {error.start} is no UTF-8"
+            f"cannot read the server's configuration '{file}': byte {error.start} is not UTF-8"
         ) from error
     return parse_server_yaml(text, str(file))
 
 
 def parse_server_yaml(text: str, source: str) -> tuple[Any, Positions]:
-    """Return the content of a text as plain data, and the place of each key by its path; see `read_server_yaml`."""
+    """Return the contents of a text as plain data, and the position of each key by its path.
+
+    Raises InvalidServerConfig as `read_server_yaml` does.
+    """
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -71,14 +78,14 @@ def parse_server_yaml(text: str, source: str) -> tuple[Any, Positions]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (None, None)
-        what = ", ".join(part for part in (error.context, error.problem) if part)
-        raise InvalidServerConfig([ConfigProblem("", what, line, column)], source) from error
+        text = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InvalidServerConfig([ConfigProblem("", text, line, column)], source) from error
     except yaml.YAMLError as error:
         raise InvalidServerConfig([ConfigProblem("", str(error))], source) from error
 
 
 class _Places:
-    """Collects the position of each key, and refuses what plain data cannot hold."""
+    """Records the position of each key and the problems of values that are not plain data."""
 
     def __init__(self) -> None:
         self.positions = Positions()

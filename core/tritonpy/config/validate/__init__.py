@@ -1,6 +1,6 @@
-"""Everything that can be wrong with one model's configuration, all of it at once.
+"""Validation of a model configuration; it reports all problems at once.
 
-Each rule is a generator of problems over an `inference.ModelConfig`; their texts are Triton's.
+Each rule is a generator of problems of an `inference.ModelConfig`. The texts are Triton's.
 """
 
 from __future__ import annotations

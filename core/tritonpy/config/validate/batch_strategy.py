@@ -1,4 +1,7 @@
-"""The libraries of batching rules of Triton's users: without them other batches would run, and they cannot be loaded."""
+"""Rules for Triton's custom batching libraries, which this server cannot load.
+
+Without the library other batches would run, so the model is rejected.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 PARAMETER = "TRITON_BATCH_STRATEGY_PATH"
 LIBRARY = "batchstrategy.so"
 _INSTEAD = (
-    "a shared library, which this server does not load: batching rules of your own are a batch policy, a class that a plugin registers under "
-    "tritonpy_batch_policies; name it in the parameter 'batch_policy'"
+    "a shared library, which this server does not load: write a batch policy instead, a class that a "
+    "plugin registers under tritonpy_batch_policies; name it in the parameter 'batch_policy'"
 )
 
 
 def batch_strategy_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield a problem where the parameter names a library."""
+    """Yield a problem if the parameter names a library."""
     if PARAMETER not in config.parameters:
         return
     if config.HasField("sequence_batching"):
@@ -29,7 +32,7 @@ def batch_strategy_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
 
 
 def batch_library_problems(config: ModelConfig, files: Iterable[str]) -> Iterator[ConfigProblem]:
-    """Yield the libraries among `files`, which are paths in the model's folder, that Triton would load without being told."""
+    """Yield the libraries among `files`, paths in the model's folder, that Triton loads by default."""
     if config.HasField("sequence_batching") or config.HasField("ensemble_scheduling"):
         return
     for file in sorted(files):

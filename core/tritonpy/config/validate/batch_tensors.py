@@ -1,4 +1,4 @@
-"""`batch_input` and `batch_output`: tensors that the server makes from a whole batch."""
+"""Rules for `batch_input` and `batch_output`, which describe tensors of a whole batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy_protos.model_config_pb2 import BatchInput, BatchOutput, DataType, 
 
 
 def batch_tensor_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield what is wrong with `batch_input`, then with `batch_output`."""
+    """Yield the problems of `batch_input`, then of `batch_output`."""
     for index, batch_input in enumerate(config.batch_input):
         path = f"batch_input[{index}]"
         yield from _source_problems(config, batch_input, path, BatchInput.Kind.Name(batch_input.kind), "input")
@@ -24,13 +24,13 @@ def batch_tensor_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
 
 
 def _source_problems(
-    config: ModelConfig, tensor: BatchInput | BatchOutput, path: str, kind: str, what: str
+    config: ModelConfig, tensor: BatchInput | BatchOutput, path: str, kind: str, label: str
 ) -> Iterator[ConfigProblem]:
     count = len(tensor.source_input)
     if count != 1:
         yield ConfigProblem(
             f"{path}.source_input",
-            f"batch {what} kind '{kind}' expects 1 source input, got {count} for {config.name}",
+            f"batch {label} kind '{kind}' expects 1 source input, got {count} for {config.name}",
         )
     known = {tensor.name for tensor in config.input}
     for index, name in enumerate(tensor.source_input):

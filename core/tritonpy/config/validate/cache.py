@@ -1,4 +1,4 @@
-"""What the response cache cannot be combined with."""
+"""Rules for the response cache."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def cache_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield what keeps the model from using the response cache that it asks for."""
+    """Yield the settings that are not allowed with an enabled response cache."""
     if not config.response_cache.enable:
         return
     refused = f"Response Cache does not currently support model {config.name} with"

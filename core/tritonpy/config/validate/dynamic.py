@@ -1,4 +1,4 @@
-"""The dynamic batcher's settings."""
+"""Rules for the dynamic batcher."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy_protos.model_config_pb2 import ModelConfig, ModelDynamicBatching, 
 
 
 def dynamic_batching_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield what is wrong with `dynamic_batching`."""
+    """Yield the problems of `dynamic_batching`."""
     if not config.HasField("dynamic_batching"):
         return
     dynamic, name = config.dynamic_batching, config.name
@@ -17,7 +17,7 @@ def dynamic_batching_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
         dynamic.preferred_batch_size,
         config,
         path="dynamic_batching.preferred_batch_size",
-        what="dynamic batching preferred size",
+        kind="dynamic batching preferred size",
     )
     yield from _priority_problems(dynamic, name)
     if dynamic.preserve_ordering:
@@ -25,14 +25,14 @@ def dynamic_batching_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
 
 
 def preferred_size_problems(
-    sizes: Iterable[int], config: ModelConfig, *, path: str, what: str
+    sizes: Iterable[int], config: ModelConfig, *, path: str, kind: str
 ) -> Iterator[ConfigProblem]:
     """Yield the preferred batch sizes that can never be reached."""
     for index, size in enumerate(sizes):
         if size <= 0:
-            yield ConfigProblem(f"{path}[{index}]", f"{what} must be positive for {config.name}")
+            yield ConfigProblem(f"{path}[{index}]", f"{kind} must be positive for {config.name}")
         elif size > config.max_batch_size:
-            yield ConfigProblem(f"{path}[{index}]", f"{what} must be <= max batch size for {config.name}")
+            yield ConfigProblem(f"{path}[{index}]", f"{kind} must be <= max batch size for {config.name}")
 
 
 def _priority_problems(dynamic: ModelDynamicBatching, name: str) -> Iterator[ConfigProblem]:

@@ -1,4 +1,4 @@
-"""An ensemble's steps and the flow of its tensors, as far as its own configuration tells."""
+"""Rules for an ensemble's steps and data flow that need only its own configuration."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritonpy_protos.model_config_pb2 import ModelConfig, ModelEnsembling
 
 @dataclass(slots=True)
 class _Node:
-    """A tensor of the ensemble: which tensors it is computed from, and which from it."""
+    """A tensor of the ensemble, with its sources and the tensors computed from it."""
 
     name: str
     is_output: bool = False
@@ -23,7 +23,7 @@ class _Node:
 
 
 def ensemble_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield what is wrong with an ensemble; its tensors are only followed when its steps are sound."""
+    """Yield the problems of an ensemble; the data flow is checked only if all steps are valid."""
     name = config.name
     if not config.HasField("ensemble_scheduling"):
         if config.platform == ENSEMBLE_PLATFORM:
@@ -110,7 +110,7 @@ def _mark_ready(waiting: list[_Node]) -> None:
 
 
 def _not_written(output: _Node, name: str) -> str:
-    """Say which tensor, as far upstream as it goes, nobody writes."""
+    """Return the error text for the output, with the missing tensor that is farthest upstream."""
     last, seen, sources = output, {output.name}, output.sources
     while (missing := next((node for node in sources if not node.ready and node.name not in seen), None)) is not None:
         seen.add(missing.name)

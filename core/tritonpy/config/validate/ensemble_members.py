@@ -1,4 +1,4 @@
-"""What an ensemble's steps say of the models that they run, compared with what those models say of themselves. Pure."""
+"""Rules that compare an ensemble's steps with the configurations of its members. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from tritonpy.config.dims import WILDCARD, dims_text
 from tritonpy.config.positions import entry
 from tritonpy.config.problem import ConfigProblem
-from tritonpy.config.qualified import qualified
+from tritonpy.config.qualified_names import qualified_name
 from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelEnsembling, ModelInput, ModelOutput
 
 
 @dataclass(frozen=True, slots=True)
 class _Tensor:
-    """What one model says of an ensemble's tensor."""
+    """An ensemble's tensor, as one model describes it."""
 
     model: str
     datatype: DataType
@@ -28,28 +28,29 @@ class _Tensor:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """One step, the final configuration of its model, and where the step stands."""
+    """One step, the final configuration of its model, and the step's path in the configuration."""
 
-    said: ModelEnsembling.Step
+    definition: ModelEnsembling.Step
     member: ModelConfig
     path: str
 
     @property
     def model(self) -> str:
-        return qualified(self.said.model_namespace, self.said.model_name)
+        return qualified_name(self.definition.model_namespace, self.definition.model_name)
 
     def tensor(self, tensor: ModelInput | ModelOutput) -> _Tensor:
         return _Tensor(self.model, tensor.data_type, tuple(tensor.dims), self.member.max_batch_size > 0)
 
 
 def member_problems(name: str, config: ModelConfig, members: Sequence[ModelConfig]) -> list[ConfigProblem]:
-    """Return everything in which the ensemble called `name` does not fit its members.
+    """Return all mismatches between the ensemble `name` and its members.
 
-    `config` is sound by itself; `members` has the final configuration of each step's model, in the order of the steps.
+    `config` is valid by itself. `members` are the final configurations of the steps' models, in the
+    order of the steps.
     """
     steps = [
-        _Step(said, member, f"ensemble_scheduling.step[{index}]")
-        for index, (said, member) in enumerate(zip(config.ensemble_scheduling.step, members, strict=True))
+        _Step(definition, member, f"ensemble_scheduling.step[{index}]")
+        for index, (definition, member) in enumerate(zip(config.ensemble_scheduling.step, members, strict=True))
     ]
     known = _own_tensors(name, config)
     problems = [problem for step in steps for problem in _step_problems(name, config, step, known)]
@@ -57,7 +58,7 @@ def member_problems(name: str, config: ModelConfig, members: Sequence[ModelConfi
 
 
 def any_decoupled(members: Iterable[ModelConfig]) -> bool:
-    """Say whether an ensemble of `members` answers any number of times: it does where one of them may."""
+    """Return whether an ensemble of `members` is decoupled: it is if any member is."""
     return any(member.model_transaction_policy.decoupled for member in members)
 
 
@@ -72,10 +73,11 @@ def _own_tensors(name: str, config: ModelConfig) -> dict[str, _Tensor]:
 
 def _step_problems(name: str, config: ModelConfig, step: _Step, known: dict[str, _Tensor]) -> Iterator[ConfigProblem]:
     size = step.member.max_batch_size
-    if size and size < config.max_batch_size:  # a model without batches fits where the whole shapes do
+    # a model without batching matches if the whole shapes do
+    if size and size < config.max_batch_size:
         text = (
             f"ensemble {name} allows maximum batch size {config.max_batch_size}, but it contains model "
-            f"{step.said.model_name} which only allows maximum batch size to be {size}"
+            f"{step.definition.model_name} which only allows maximum batch size to be {size}"
         )
         yield ConfigProblem(step.path, text)
     yield from _input_problems(name, step, known)
@@ -83,7 +85,7 @@ def _step_problems(name: str, config: ModelConfig, step: _Step, known: dict[str,
 
 
 def _input_problems(name: str, step: _Step, known: dict[str, _Tensor]) -> Iterator[ConfigProblem]:
-    inputs, mapped = {tensor.name: tensor for tensor in step.member.input}, step.said.input_map
+    inputs, mapped = {tensor.name: tensor for tensor in step.member.input}, step.definition.input_map
     path = f"{step.path}.input_map"
     for key in sorted(set(mapped) - set(inputs)):
         text = f"ensemble tensor {mapped[key]} is mapping to non-existing input {key} in model {step.model}"
@@ -97,28 +99,30 @@ def _input_problems(name: str, step: _Step, known: dict[str, _Tensor]) -> Iterat
 
 
 def _output_problems(name: str, step: _Step, known: dict[str, _Tensor]) -> Iterator[ConfigProblem]:
-    outputs, mapped = {tensor.name: tensor for tensor in step.member.output}, step.said.output_map
+    outputs, mapped = {tensor.name: tensor for tensor in step.member.output}, step.definition.output_map
     path = f"{step.path}.output_map"
     for key in sorted(mapped):
         if key in outputs:
             yield from _mismatch(name, mapped[key], known, step.tensor(outputs[key]), entry(path, key))
         else:
-            model = step.said.model_name
+            model = step.definition.model_name
             text = f"ensemble tensor {mapped[key]} is mapped from non-existing output {key} in model {model}"
             yield ConfigProblem(entry(path, key), f"in ensemble {name}, {text}")
 
 
-def _mismatch(name: str, tensor: str, known: dict[str, _Tensor], said: _Tensor, path: str) -> Iterator[ConfigProblem]:
-    """Compare what a model says of a tensor with who spoke of it first."""
-    first = known.setdefault(tensor, said)
-    if first.datatype != said.datatype:
-        what = "data type", DataType.Name(first.datatype), DataType.Name(said.datatype)
-    elif not (_fit(first.dims, said.dims) or _fit(first.shape, said.shape)):
-        what = "shape", dims_text(first.shape), dims_text(said.shape)
+def _mismatch(
+    name: str, tensor: str, known: dict[str, _Tensor], described: _Tensor, path: str
+) -> Iterator[ConfigProblem]:
+    """Compare a model's description of a tensor with the first one."""
+    first = known.setdefault(tensor, described)
+    if first.datatype != described.datatype:
+        mismatch = "data type", DataType.Name(first.datatype), DataType.Name(described.datatype)
+    elif not (_fit(first.dims, described.dims) or _fit(first.shape, described.shape)):
+        mismatch = "shape", dims_text(first.shape), dims_text(described.shape)
     else:
         return
-    kind, before, now = what
-    text = f"inconsistent {kind}: {before} is inferred from model {first.model} while {now} is inferred from model {said.model}"
+    kind, before, now = mismatch
+    text = f"inconsistent {kind}: {before} is inferred from model {first.model} while {now} is inferred from model {described.model}"
     yield ConfigProblem(path, f"in ensemble {name}, ensemble tensor {tensor}: {text}")
 
 
@@ -131,14 +135,14 @@ def _fit(one: Sequence[int], other: Sequence[int]) -> bool:
 def _flow_problems(
     name: str, config: ModelConfig, steps: Sequence[_Step], known: Mapping[str, _Tensor]
 ) -> Iterator[ConfigProblem]:
-    """Follow the tensors: each answer of a decoupled model begins a stream of its own, and no step can join two of them."""
+    """Yield steps that join streams: each decoupled step starts a new stream of responses."""
     streams = {tensor.name: 0 for tensor in config.input}
     waiting, count = list(steps), 0
-    while ready := [step for step in waiting if streams.keys() >= set(step.said.input_map.values())]:
+    while ready := [step for step in waiting if streams.keys() >= set(step.definition.input_map.values())]:
         for step in ready:
             waiting.remove(step)
-            joined = {streams[tensor] for tensor in step.said.input_map.values()}
-            outputs = [step.said.output_map[key] for key in sorted(step.said.output_map)]
+            joined = {streams[tensor] for tensor in step.definition.input_map.values()}
+            outputs = [step.definition.output_map[key] for key in sorted(step.definition.output_map)]
             if len(joined) > 1:
                 yield _joins(name, known[outputs[0]].model, f"{step.path}.input_map")
             stream = min(joined)

@@ -1,4 +1,4 @@
-"""Name, platform, backend, version policy and batch size."""
+"""Rules for name, platform, backend, version policy and batch size."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def identity_problems(config: ModelConfig, model_name: str) -> Iterator[ConfigProblem]:
-    """Yield what is wrong with who the model is, and with what every model must say."""
+    """Yield the problems of the model's name, platform, backend and required fields."""
     name = config.name
     if not name:
         yield ConfigProblem("name", "model configuration must specify 'name'")

@@ -1,4 +1,4 @@
-"""The model's own settings of metrics."""
+"""Rules for the model's metric settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def metrics_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield what each `metric_control` lacks."""
+    """Yield the missing fields of each `metric_control`."""
     for index, control in enumerate(config.model_metrics.metric_control):
         path = f"model_metrics.metric_control[{index}]"
         if not control.HasField("metric_identifier"):

@@ -1,4 +1,4 @@
-"""All rules together, in Triton's order."""
+"""All rules in Triton's order."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def validate(
     tensors: bool = True,
     min_compute_capability: float = MIN_COMPUTE_CAPABILITY,
 ) -> list[ConfigProblem]:
-    """Return everything that is wrong with a normalised configuration; the first problem is the one that Triton reports.
+    """Return all problems of a normalized configuration; Triton reports the first one.
 
-    `model_name` is the name that the repository gives the model, `gpus` the ids of the GPUs that serve, which have at least the
-    compute capability `min_compute_capability`. `tensors` False leaves out the inputs
-    and outputs, for a configuration that its backend has yet to complete. What needs another model's configuration (an ensemble's
-    steps) is not checked here.
+    `model_name` is the model's name in the repository. `gpus` are the ids of the server's GPUs,
+    which have at least the compute capability `min_compute_capability`. `tensors` False skips the
+    inputs and outputs, for a configuration that its backend has not completed yet. Rules that need
+    other models' configurations (an ensemble's steps) are not checked here.
     """
     return list(_problems(config, model_name, gpus, tensors, min_compute_capability))
 

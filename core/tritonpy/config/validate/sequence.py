@@ -1,4 +1,4 @@
-"""The sequence batcher's settings."""
+"""Rules for the sequence batcher."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VALUES = ("int32_false_true", "fp32_false_true", "bool_false_true")
 
 
 def sequence_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield what is wrong with `sequence_batching`, its implicit state apart."""
+    """Yield the problems of `sequence_batching`, except those of its implicit state."""
     if not config.HasField("sequence_batching"):
         return
     batching, name = config.sequence_batching, config.name
@@ -31,7 +31,7 @@ def sequence_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
             batching.oldest.preferred_batch_size,
             config,
             path="sequence_batching.oldest.preferred_batch_size",
-            what="sequence batching preferred batch size",
+            kind="sequence batching preferred batch size",
         )
     if batching.HasField("direct") and not 0.0 <= batching.direct.minimum_slot_utilization <= 1.0:
         yield ConfigProblem(

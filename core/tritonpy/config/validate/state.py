@@ -1,4 +1,4 @@
-"""The implicit state of the sequence batcher."""
+"""Rules for the implicit state of the sequence batcher."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInstanc
 
 
 def state_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield what is wrong with the states: themselves, their memory, and initial states that do not fit them."""
+    """Yield the problems of states: their tensors, their memory and their initial states."""
     states = config.sequence_batching.state
     for index, state in enumerate(states):
         path = f"sequence_batching.state[{index}]"
@@ -45,7 +45,10 @@ def _tensor_problems(
 
 
 def _memory_problems(config: ModelConfig, state: ModelSequenceBatching.State, path: str) -> Iterator[ConfigProblem]:
-    """Triton finds these when the first sequence starts, and serves it without its states."""
+    """Yield problems that Triton finds only when the first sequence starts.
+
+    It then ignores the states.
+    """
     if not state.use_growable_memory:
         return
     key = f"{path}.use_growable_memory"

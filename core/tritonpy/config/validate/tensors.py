@@ -1,4 +1,4 @@
-"""The inputs and outputs of a model."""
+"""Rules for the inputs and outputs of a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMATS_OF_IMAGES = (ModelInput.FORMAT_NHWC, ModelInput.FORMAT_NCHW)
 
 
 def tensor_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield what is wrong with each input, then with each output."""
+    """Yield the problems of each input, then of each output."""
     seen: set[str] = set()
     for index, tensor in enumerate(config.input):
         path = f"input[{index}]"
@@ -37,56 +37,56 @@ def _described(config: ModelConfig, problems: Iterator[tuple[str, str]]) -> Iter
 
 
 def _io_problems(
-    config: ModelConfig, tensor: ModelInput | ModelOutput, path: str, what: str
+    config: ModelConfig, tensor: ModelInput | ModelOutput, path: str, label: str
 ) -> Iterator[tuple[str, str]]:
     if not tensor.name:
-        yield path, f"model {what} must specify 'name'"
+        yield path, f"model {label} must specify 'name'"
         return
-    whose = f"model {what} '{tensor.name}'"
+    subject = f"model {label} '{tensor.name}'"
     if tensor.data_type == DataType.TYPE_INVALID:
-        yield path, f"{whose} must specify 'data_type'"
+        yield path, f"{subject} must specify 'data_type'"
     if not tensor.dims:
-        yield path, f"{whose} must specify 'dims'"
+        yield path, f"{subject} must specify 'dims'"
     if tensor.HasField("reshape") and not tensor.reshape.shape and config.max_batch_size == 0:
         yield (
             f"{path}.reshape",
-            f"{whose} cannot have empty reshape for non-batching model as scalar tensors are not supported",
+            f"{subject} cannot have empty reshape for non-batching model as scalar tensors are not supported",
         )
-    broken = list(_dim_problems(tensor, path, whose))
+    broken = list(_dim_problems(tensor, path, subject))
     yield from broken
     if tensor.dims and tensor.HasField("reshape") and not broken:
-        yield from _reshape_problems(tensor, path, whose)
+        yield from _reshape_problems(tensor, path, subject)
 
 
-def _dim_problems(tensor: ModelInput | ModelOutput, path: str, whose: str) -> Iterator[tuple[str, str]]:
+def _dim_problems(tensor: ModelInput | ModelOutput, path: str, subject: str) -> Iterator[tuple[str, str]]:
     rule = "must be integer >= 1, or -1 to indicate a variable-size dimension"
     for index, size in enumerate(tensor.dims):
         if size < 1 and size != WILDCARD:
-            yield f"{path}.dims[{index}]", f"{whose} dimension {rule}"
+            yield f"{path}.dims[{index}]", f"{subject} dimension {rule}"
     for index, size in enumerate(tensor.reshape.shape):
         if size < 1 and size != WILDCARD:
-            yield f"{path}.reshape.shape[{index}]", f"{whose} reshape dimensions {rule}"
+            yield f"{path}.reshape.shape[{index}]", f"{subject} reshape dimensions {rule}"
 
 
-def _reshape_problems(tensor: ModelInput | ModelOutput, path: str, whose: str) -> Iterator[tuple[str, str]]:
+def _reshape_problems(tensor: ModelInput | ModelOutput, path: str, subject: str) -> Iterator[tuple[str, str]]:
     dims, shape = tensor.dims, tensor.reshape.shape
     before, after = element_count(dims), element_count(shape)
-    for count, what in ((before, "dims"), (after, "reshape")):
+    for count, label in ((before, "dims"), (after, "reshape")):
         if count > MAX_SIZE:
-            yield path, f"element count for tensor '{tensor.name} {what}' exceeds maximum size of {MAX_SIZE}"
+            yield path, f"element count for tensor '{tensor.name} {label}' exceeds maximum size of {MAX_SIZE}"
             return
     if before != after and (after != 0 or before != 1):
-        yield f"{path}.reshape", f"{whose} has different size for dims and reshape"
+        yield f"{path}.reshape", f"{subject} has different size for dims and reshape"
     elif before == WILDCARD:
-        # the runs between the dimensions of any size must agree one by one
+        # the runs between the variable dimensions must match one by one
         runs, reshaped = trunk_counts(dims), trunk_counts(shape)
         if len(runs) != len(reshaped):
             yield (
                 f"{path}.reshape",
-                f"{whose} has different number of variable-size dimensions for dims and reshape",
+                f"{subject} has different number of variable-size dimensions for dims and reshape",
             )
         elif runs != reshaped:
-            yield f"{path}.reshape", f"{whose} has different size for dims and reshape"
+            yield f"{path}.reshape", f"{subject} has different size for dims and reshape"
 
 
 def _format_problems(tensor: ModelInput, path: str) -> Iterator[tuple[str, str]]:
@@ -95,7 +95,7 @@ def _format_problems(tensor: ModelInput, path: str) -> Iterator[tuple[str, str]]
 
 
 def _platform_problems(
-    config: ModelConfig, tensor: ModelInput | ModelOutput, path: str, what: str
+    config: ModelConfig, tensor: ModelInput | ModelOutput, path: str, label: str
 ) -> Iterator[tuple[str, str]]:
     on_tensorrt = config.platform == TENSORRT_PLATFORM
     if tensor.is_shape_tensor and not on_tensorrt:
@@ -105,4 +105,4 @@ def _platform_problems(
         if not on_tensorrt:
             yield key, "Non-linear IO format is only supported for the TensorRT platform"
         elif len(tensor.dims) != 3:
-            yield key, f"Non-linear IO format {what} requires 3 dims"
+            yield key, f"Non-linear IO format {label} requires 3 dims"

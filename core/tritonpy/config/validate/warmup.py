@@ -1,4 +1,4 @@
-"""Warm-up samples, as far as their files need not be read."""
+"""Rules for warm-up samples that do not need their files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 def warmup_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
-    """Yield the warm-up inputs that cannot be made; a sample of batch size 0 is never run."""
+    """Yield the problems of warm-up inputs; a sample with batch size 0 is never run."""
     for index, sample in enumerate(config.model_warmup):
         if sample.batch_size == 0:
             continue

@@ -1,3 +1,3 @@
-"""What runs in a frontend process: frontends, in front of an engine that is elsewhere."""
+"""The program of a frontend process: frontends, with the engine in another process."""
 
 from __future__ import annotations

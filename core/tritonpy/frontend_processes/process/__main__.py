@@ -1,4 +1,4 @@
-"""The command of a frontend process: its argument is the number of the descriptor that it inherits."""
+"""The command of a frontend process. Its argument is the number of an inherited descriptor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine, as the frontends of this process see it."""
+"""The engine as the frontends of this process see it."""
 
 from __future__ import annotations
 
@@ -9,32 +9,35 @@ import numpy as np
 
 from tritonpy.api.engine import ModelMetadata
 from tritonpy.errors import Cancelled, DecoupledRefused, TritonError
-from tritonpy.frontend_processes.process.asking import Asking
-from tritonpy.frontend_processes.process.sent import Sent
-from tritonpy.runners.workers.asked_engine import AskedEngine
+from tritonpy.frontend_processes.process.forwarded_requests import ForwardedRequests
+from tritonpy.frontend_processes.process.rpc_client import EngineRpcClient
+from tritonpy.runners.workers.rpc_engine import RpcEngine
 from tritonpy.types import InferRequest, Tensor
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
-class FrontendEngine(AskedEngine):
-    """`infer` sends and returns, what the engine refuses comes back as an answer; but that a caller of one answer asks a decoupled model, which frontends
-    hear at once, is known here: configurations and metadata are kept until the engine's process says that models have changed.
+class FrontendEngine(RpcEngine):
+    """The engine in front of which frontends run. `infer` sends the request and returns.
+
+    Refusals of the engine arrive as responses. One refusal happens here, because frontends handle
+    it immediately: a request for one response to a decoupled model. Configurations and metadata are
+    cached until the engine's process reports changed models.
     """
 
-    def __init__(self, asking: Asking, sent: Sent) -> None:
-        super().__init__(asking.ask)
-        self._asking = asking
-        self._sent = sent
+    def __init__(self, rpc: EngineRpcClient, forwarded: ForwardedRequests) -> None:
+        super().__init__(rpc.call)
+        self._rpc = rpc
+        self._forwarded = forwarded
         self._configs: dict[tuple[str, int], ModelConfig] = {}
         self._metadata: dict[tuple[str, int], ModelMetadata] = {}
         self._parameters: dict[tuple[str, int], frozenset[str] | None] = {}
-        self._single: set[tuple[str, int]] = set()  # models that answer once
+        self._single: set[tuple[str, int]] = set()  # models that send one response
 
     def forget(self) -> None:
-        """Ask anew what is known of models."""
-        # Fresh ones: a thread that asks just now keeps what it hears in the old.
+        """Drop the cached model metadata."""
+        # New objects: concurrent calls store their results in the old ones.
         self._configs, self._metadata, self._parameters, self._single = {}, {}, {}, set()
 
     def infer(self, request: InferRequest) -> None:
@@ -42,7 +45,7 @@ class FrontendEngine(AskedEngine):
             self._check_caller(request)
         if request.cancelled:
             raise Cancelled("Request cancelled")
-        self._sent.send(request)
+        self._forwarded.send(request)
 
     def model_config(self, name: str, version: int = -1) -> ModelConfig:
         configs = self._configs
@@ -75,8 +78,8 @@ class FrontendEngine(AskedEngine):
             Tensor(path, "UINT8", (len(content),), np.frombuffer(content, np.uint8))
             for path, content in (files or {}).items()
         ]
-        said = {"name": name, "config": config, "versions": list(versions)}
-        self._asking.ask_with("load_model", said, [row])
+        message = {"name": name, "config": config, "versions": list(versions)}
+        self._rpc.call_with_tensors("load_model", message, [row])
 
     def _check_caller(self, request: InferRequest) -> None:
         name, version = request.model_name, request.model_version
@@ -84,7 +87,7 @@ class FrontendEngine(AskedEngine):
         try:
             decoupled = self.model_config(name, version).model_transaction_policy.decoupled
         except TritonError:
-            return  # the engine says what is wrong, in its order
+            return  # the engine reports the error
         if decoupled:
-            raise DecoupledRefused(f"model '{name}' answers any number of times, the caller takes one answer")
+            raise DecoupledRefused(f"model '{name}' is decoupled, but the caller accepts only one response")
         single.add((name, version))

@@ -1,4 +1,4 @@
-"""The process: what belongs to it as a whole."""
+"""The main function of a frontend process."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ import socket
 import sys
 from typing import NoReturn
 
-from tritonpy.frontend_processes.process.service import Service
+from tritonpy.event_loops import event_loop_factory
+from tritonpy.frontend_processes.process.service import FrontendService
 from tritonpy.interpreter import prepare_interpreter
-from tritonpy.ipc.lifeline import Lifeline
-from tritonpy.loops import event_loop_factory
-from tritonpy.runners.workers.backend_process.main import leave_signals_to_the_server
+from tritonpy.ipc.parent_watch import ParentWatcher
+from tritonpy.runners.workers.backend_process.main import ignore_shutdown_signals
 
 
 def main(descriptor: int) -> NoReturn:
-    """Serve clients for the engine at the other end of the socket of that number; leave when it says so, or is gone."""
+    """Serve clients for the engine at the other end of the socket `descriptor`.
+
+    Exits on STOP, or when the engine's process ends.
+    """
     faulthandler.enable()
     sys.argv = [""]
-    leave_signals_to_the_server()
+    ignore_shutdown_signals()
     prepare_interpreter()
     connection = socket.socket(fileno=descriptor)
     connection.set_inheritable(False)
-    lifeline = Lifeline(descriptor)
+    parent_watcher = ParentWatcher(descriptor)
     with asyncio.Runner(loop_factory=event_loop_factory()) as runner:
-        runner.run(_serve(connection, lifeline))
+        runner.run(_serve(connection, parent_watcher))
     sys.exit(0)
 
 
-async def _serve(connection: socket.socket, lifeline: Lifeline) -> None:
-    await Service(asyncio.get_running_loop(), connection, lifeline).run()
+async def _serve(connection: socket.socket, parent_watcher: ParentWatcher) -> None:
+    await FrontendService(asyncio.get_running_loop(), connection, parent_watcher).run()

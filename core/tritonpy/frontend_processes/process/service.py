@@ -1,4 +1,4 @@
-"""The life of a frontend process: start the frontends, serve, drain, stop."""
+"""The life cycle of a frontend process: start the frontends, serve, drain, stop."""
 
 from __future__ import annotations
 
@@ -11,113 +11,115 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tritonpy.access.gatekeeper import Gatekeeper
+from tritonpy.access.authorizer import Authorizer
 from tritonpy.api.claim import Claim
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.config.server import ServerConfig, decode_options, decode_server_config
 from tritonpy.errors import StartupError
 from tritonpy.frontend_processes import kinds
-from tritonpy.frontend_processes.process.asking import Asking
 from tritonpy.frontend_processes.process.engine import FrontendEngine
-from tritonpy.frontend_processes.process.sent import Sent
+from tritonpy.frontend_processes.process.forwarded_requests import ForwardedRequests
+from tritonpy.frontend_processes.process.rpc_client import EngineRpcClient
 from tritonpy.frontend_processes.process.tracer import FrontendTracer
-from tritonpy.frontend_processes.start import Start, TracerState
+from tritonpy.frontend_processes.start_message import StartMessage, TracerState
 from tritonpy.interpreter import settle_interpreter
 from tritonpy.ipc import Frame, Kind, ProtocolError
-from tritonpy.ipc.lifeline import Lifeline, end
+from tritonpy.ipc.parent_watch import ParentWatcher, exit_process
 from tritonpy.logs import LOGGER, LogSettings
 from tritonpy.plugins import make_plugin_manager
-from tritonpy.plugins.carrying import frontend_classes
+from tritonpy.plugins.frontend_classes import frontend_classes
 from tritonpy.request_memory import RequestMemory, request_memory
 from tritonpy.runners.workers.backend_process.logs import send_log_to
-from tritonpy.runners.workers.backend_process.metrics import Link, RemoteMetrics
+from tritonpy.runners.workers.backend_process.metrics import RemoteMetrics, ServerLink
 from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.verbs import Respondent, Verbs
+from tritonpy.runners.workers.rpc_server import RpcHandlers, RpcServer
 
 log = logging.getLogger("tritonpy.server")
-_REPORT_S = 1.0  # between two looks at the memory of requests
+_REPORT_S = 1.0  # between two reports of request memory
 
 
-class _FrontendSaid(msgspec.Struct):
+class _FrontendMessage(msgspec.Struct):
     frontend: str
 
 
-class _WindDown(msgspec.Struct):
+class _StopAcceptingMessage(msgspec.Struct):
     frontend: str
     timeout_s: float
     limit_s: float
 
 
-class _Nothing(msgspec.Struct):
+class _EmptyMessage(msgspec.Struct):
     pass
 
 
-class Service:
-    """Everything of one process, on its event loop."""
+class FrontendService:
+    """All parts of a frontend process, on its event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, connection: socket.socket, lifeline: Lifeline) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, connection: socket.socket, parent_watcher: ParentWatcher
+    ) -> None:
         self._loop = loop
-        self._lifeline = lifeline
-        self._connection = Connection(loop, connection, self._heard, end)
-        self._asking = Asking(loop, self._connection)
-        self._tracer = FrontendTracer(TracerState(active=False, headers=()), self._note)
-        self._sent = Sent(loop, self._connection, self._tracer)
-        self._engine = FrontendEngine(self._asking, self._sent)
+        self._parent_watcher = parent_watcher
+        self._connection = Connection(loop, connection, self._handle_frame, exit_process)
+        self._rpc = EngineRpcClient(loop, self._connection)
+        self._tracer = FrontendTracer(TracerState(active=False, headers=()), self._send_notes)
+        self._forwarded = ForwardedRequests(loop, self._connection, self._tracer)
+        self._engine = FrontendEngine(self._rpc, self._forwarded)
         self._frontends: dict[str, Frontend] = {}
-        self._gatekeeper: Gatekeeper | None = None
+        self._authorizer: Authorizer | None = None
         self._memory = RequestMemory()
         self._reporting: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
-        verbs: Verbs = {
-            "serving": (_FrontendSaid, self._serving),
-            "wind_down": (_WindDown, self._wind_down),
-            "drain": (_FrontendSaid, self._drain),
-            "pulse": (_Nothing, lambda _: None),
-            "models_changed": (_Nothing, lambda _: self._engine.forget()),
+        handlers: RpcHandlers = {
+            "serving": (_FrontendMessage, self._serving),
+            "stop_accepting": (_StopAcceptingMessage, self._stop_accepting),
+            "drain": (_FrontendMessage, self._drain),
+            "heartbeat": (_EmptyMessage, lambda _: None),
+            "models_changed": (_EmptyMessage, lambda _: self._engine.forget()),
             "log_settings": (LogSettings, _follow_log_settings),
             "tracer": (TracerState, self._tracer.follow),
         }
-        respondent = Respondent(loop, self._connection, verbs, log)
-        self._hear: dict[int, Callable[[Frame], None]] = {
-            kinds.ANSWER: self._sent.answered,
-            Kind.REPLY: self._asking.replied,
-            Kind.ASK: respondent.asked,
-            Kind.TELL: respondent.told,
-            Kind.START: self._take_start,
+        rpc_server = RpcServer(loop, self._connection, handlers, log)
+        self._handlers: dict[int, Callable[[Frame], None]] = {
+            kinds.RESPONSES: self._forwarded.handle_responses,
+            Kind.QUERY_RESULT: self._rpc.handle_reply,
+            Kind.QUERY: rpc_server.handle_query,
+            Kind.NOTIFY: rpc_server.handle_notification,
+            Kind.START: self._handle_start,
             Kind.STOP: lambda _: self._stopped.set(),
         }
 
     async def run(self) -> None:
-        """Return when the engine's process has said STOP and everything is closed."""
+        """Return when STOP arrived and everything is closed."""
         await self._stopped.wait()
         if self._starting is not None:
             self._starting.cancel()
             await asyncio.wait((self._starting,))
         await asyncio.gather(*(_stop(frontend) for frontend in self._frontends.values()))
-        if self._gatekeeper is not None:
-            await asyncio.to_thread(self._gatekeeper.close)
+        if self._authorizer is not None:
+            await asyncio.to_thread(self._authorizer.close)
         if self._reporting is not None:
             self._reporting.cancel()
-        self._lifeline.cut()
+        self._parent_watcher.stop_watching()
         self._connection.send(Kind.STOPPED)
 
-    def _heard(self, frame: Frame) -> None:
-        hear = self._hear.get(frame.kind)
-        if hear is None:
-            raise ProtocolError(f"a frame of kind {frame.kind} came")
-        hear(frame)
+    def _handle_frame(self, frame: Frame) -> None:
+        handler = self._handlers.get(frame.kind)
+        if handler is None:
+            raise ProtocolError(f"unexpected frame of kind {frame.kind}")
+        handler(frame)
 
-    def _take_start(self, frame: Frame) -> None:
+    def _handle_start(self, frame: Frame) -> None:
         pipe, *sockets = frame.take_descriptors()
-        self._lifeline.hold(pipe)
+        self._parent_watcher.watch_pipe(pipe)
         self._starting = self._loop.create_task(self._start(frame, sockets))
 
     async def _start(self, frame: Frame, sockets: Sequence[int]) -> None:
         try:
-            start = Start.read(frame.extras)
+            start = StartMessage.read(frame.extras)
             sys.path[:] = start.search
-            send_log_to(self._asking.tell)
+            send_log_to(self._rpc.notify)
             _follow_log_settings(start.logging)
             self._tracer.follow(start.tracer)
             await self._serve(start, sockets)
@@ -129,17 +131,17 @@ class Service:
         settle_interpreter()
         self._connection.send(Kind.STARTED, extras={"pid": os.getpid()})
 
-    async def _serve(self, start: Start, sockets: Sequence[int]) -> None:
+    async def _serve(self, start: StartMessage, sockets: Sequence[int]) -> None:
         config = decode_server_config(start.config)
         plugins = make_plugin_manager(disable=config.plugins.disable)
-        link = Link(self._asking.ask, self._asking.tell)
+        link = ServerLink(self._rpc.call, self._rpc.notify)
         if config.auth:
-            from tritonpy.access.composing import make_gatekeeper
+            from tritonpy.access.factory import make_authorizer
 
-            self._gatekeeper = make_gatekeeper(config, plugins, RemoteMetrics(link))
-            await asyncio.to_thread(self._gatekeeper.start)
+            self._authorizer = make_authorizer(config, plugins, RemoteMetrics(link))
+            await asyncio.to_thread(self._authorizer.start)
         self._memory = request_memory(config.request_memory, config.frontend_processes)
-        self._reporting = self._loop.create_task(_report(self._memory, self._asking, start.index))
+        self._reporting = self._loop.create_task(_report(self._memory, self._rpc, start.index))
         raw = config.enabled_frontends(plugins.table("tritonpy_frontends"))
         class_of = frontend_classes(plugins, config.transport)
         for name, claim in _claims(start, sockets).items():
@@ -149,11 +151,13 @@ class Service:
             await frontend.start(self._engine)
             self._frontends[name] = frontend
 
-    def _context(self, config: ServerConfig, start: Start, name: str, claim: Claim, link: Link) -> FrontendContext:
+    def _context(
+        self, config: ServerConfig, start: StartMessage, name: str, claim: Claim, link: ServerLink
+    ) -> FrontendContext:
         return FrontendContext(
             config.host,
             logging.getLogger(f"{LOGGER}.{name}"),
-            self._gatekeeper,
+            self._authorizer,
             self._tracer,
             frozenset(start.kept_headers),
             RemoteMetrics(link),
@@ -161,40 +165,40 @@ class Service:
             self._memory,
         )
 
-    async def _serving(self, said: _FrontendSaid) -> None:
-        await self._frontends[said.frontend].serving()
+    async def _serving(self, message: _FrontendMessage) -> None:
+        await self._frontends[message.frontend].serving()
 
-    async def _wind_down(self, message: _WindDown) -> None:
-        await self._frontends[message.frontend].wind_down(message.timeout_s, message.limit_s)
+    async def _stop_accepting(self, message: _StopAcceptingMessage) -> None:
+        await self._frontends[message.frontend].stop_accepting(message.timeout_s, message.limit_s)
 
-    async def _drain(self, said: _FrontendSaid) -> None:
-        await self._frontends[said.frontend].drain()
+    async def _drain(self, message: _FrontendMessage) -> None:
+        await self._frontends[message.frontend].drain()
 
-    def _note(self, number: int, stamps: list[tuple[str, int]]) -> None:
+    def _send_notes(self, number: int, stamps: list[tuple[str, int]]) -> None:
         self._connection.send(kinds.NOTES, [number], extras={"stamps": stamps})
 
 
-def _claims(start: Start, sockets: Sequence[int]) -> dict[str, Claim]:
+def _claims(start: StartMessage, sockets: Sequence[int]) -> dict[str, Claim]:
     left = iter(sockets)
     return {
-        name: Claim(said.address, said.port, socket.socket(fileno=next(left)) if said.listens else None, start.index)
-        for name, said in start.claims.items()
+        name: Claim(claim.address, claim.port, socket.socket(fileno=next(left)) if claim.listens else None, start.index)
+        for name, claim in start.claims.items()
     }
 
 
-async def _report(memory: RequestMemory, asking: Asking, index: int) -> None:
-    """Tell the engine's process what the metrics of this one show, when that changes."""
-    told: list[int] = []
+async def _report(memory: RequestMemory, rpc: EngineRpcClient, index: int) -> None:
+    """Report this process's request memory to the engine's process when it changes."""
+    reported: list[int] = []
     while True:
         values = memory.values()
-        if values != told:
-            asking.tell("request_memory", process=str(index), values=values)
-            told = values
+        if values != reported:
+            rpc.notify("request_memory", process=str(index), values=values)
+            reported = values
         await asyncio.sleep(_REPORT_S)
 
 
 def _follow_log_settings(settings: LogSettings) -> None:
-    """Tell the engine's process, which writes the lines, only what it is going to write."""
+    """Send the engine's process, which writes the log, only lines above its threshold."""
     logging.getLogger(LOGGER).setLevel(settings.threshold())
 
 

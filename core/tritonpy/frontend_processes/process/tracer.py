@@ -1,68 +1,79 @@
-"""The tracer of a frontend process: the engine's process chooses, this one notes until it knows."""
+"""The tracer of a frontend process.
+
+The engine's process chooses the traced requests. This process notes time stamps until it knows the
+choice.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
 from tritonpy.api.tracer import Tracer
-from tritonpy.frontend_processes.requests_frame import TraceSaid
-from tritonpy.frontend_processes.start import TracerState
+from tritonpy.frontend_processes.requests_frame import TraceMessage
+from tritonpy.frontend_processes.start_message import TracerState
 from tritonpy.types import InferRequest, Trace, TraceFamily, TraceLevel
 
 
-class _Followed:
-    """The state of a trace: how many of its notes are told, whose they are once the engine chose it, and whether it ended."""
+class _TraceState:
+    """The state of a trace.
 
-    __slots__ = ("ended", "number", "told")
+    It has the number of time stamps that were sent, the request's number once the engine has chosen
+    it, and whether it ended.
+    """
+
+    __slots__ = ("ended", "number", "sent")
 
     def __init__(self) -> None:
         self.number = 0
-        self.told = 0
+        self.sent = 0
         self.ended = False
 
 
 class FrontendTracer(Tracer):
-    """Notes moments of every request while any may be traced; `tell(number, stamps)` gets those of a chosen one when it ends."""
+    """Notes time stamps of every request while any request may be traced.
 
-    def __init__(self, state: TracerState, tell: Callable[[int, list[tuple[str, int]]], None]) -> None:
-        self._tell = tell
+    `notify(number, stamps)` gets the time stamps of a chosen request when it ends.
+    """
+
+    def __init__(self, state: TracerState, notify: Callable[[int, list[tuple[str, int]]], None]) -> None:
+        self._notify = notify
         self.follow(state)
 
     def follow(self, state: TracerState) -> None:
-        """Take note that the settings have changed."""
+        """Apply changed settings."""
         self.active, self.headers = state.active, state.headers
 
     def sample(self, model_name: str, headers: Mapping[str, str]) -> Trace | None:
-        family = TraceFamily(TraceLevel.TIMESTAMPS, None, dict(headers), _begun, self._ended)
-        family.state = _Followed()
+        family = TraceFamily(TraceLevel.TIMESTAMPS, None, dict(headers), _trace_started, self._ended)
+        family.state = _TraceState()
         return family.trace()
 
-    def begun(self, _number: int, request: InferRequest) -> TraceSaid:
-        """Return what the engine's process is to know of a request."""
+    def trace_message(self, _number: int, request: InferRequest) -> TraceMessage:
+        """Return the trace data for the engine's process."""
         family = request.trace.family
         stamps = _stamps(family)
-        family.state.told = len(stamps)
-        return TraceSaid(family.caller, stamps)
+        family.state.sent = len(stamps)
+        return TraceMessage(family.caller, stamps)
 
-    def answered(self, number: int, trace: Trace, chosen: bool) -> None:
-        """Take note of the final answer, which says whether the request is traced."""
-        followed: _Followed = trace.family.state
+    def final_response(self, number: int, trace: Trace, chosen: bool) -> None:
+        """Handle the final response, which shows whether the request is traced."""
+        followed: _TraceState = trace.family.state
         if chosen:
             followed.number = number
             if followed.ended:
-                self._tell_rest(trace.family)
+                self._send_rest(trace.family)
 
     def _ended(self, family: TraceFamily) -> None:
         family.state.ended = True
         if family.state.number:
-            self._tell_rest(family)
+            self._send_rest(family)
 
-    def _tell_rest(self, family: TraceFamily) -> None:
-        self._tell(family.state.number, _stamps(family)[family.state.told :])
+    def _send_rest(self, family: TraceFamily) -> None:
+        self._notify(family.state.number, _stamps(family)[family.state.sent :])
 
 
-def _begun(_trace: Trace) -> None:
-    """Models take requests elsewhere."""
+def _trace_started(_trace: Trace) -> None:
+    """Do nothing: models accept requests in the engine's process."""
 
 
 def _stamps(family: TraceFamily) -> list[tuple[str, int]]:

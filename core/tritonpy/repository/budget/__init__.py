@@ -1,1 +1,1 @@
-"""How much memory the loaded models may hold together, and who has to go when another one needs room."""
+"""The memory budget: limits on the memory of all models, and eviction of idle ones."""

@@ -1,4 +1,4 @@
-"""Who is unloaded when another model needs room. Pure."""
+"""Selection of the models to evict when another model needs memory. Pure functions."""
 
 from __future__ import annotations
 
@@ -6,79 +6,90 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from tritonpy.repository.budget.sizes import Limits, Sizes, added
+from tritonpy.repository.budget.sizes import MemoryLimits, Sizes, sum_sizes
 
 
 @dataclass(frozen=True, slots=True)
-class Resident:
-    """A model that holds memory, or stands on models that do.
+class ResidentModel:
+    """A model that holds memory, or an ensemble whose members do.
 
-    `idle`: it may go now. `fixed`: it never may. `last_use` orders those that may: the smallest goes first. `members` are what an ensemble stands on:
-    they stay as long as it does.
+    `idle` models may be evicted now, `permanent` ones never. The model with the smallest `last_use`
+    is evicted first. The `members` of an ensemble stay as long as the ensemble.
     """
 
     key: str
     sizes: Sizes
     last_use: float = 0.0
     idle: bool = True
-    fixed: bool = False
+    permanent: bool = False
     members: frozenset[str] = frozenset()
 
 
-def choose(residents: Sequence[Resident], need: Sizes, limits: Limits) -> list[str] | None:
-    """Return which models are to go so that `need` fits, in the order in which they can; None where it does not fit now, whoever goes.
+def choose_evictions(residents: Sequence[ResidentModel], demand: Sizes, limits: MemoryLimits) -> list[str] | None:
+    """Return the models to evict, in order, so that `demand` fits; None if it cannot fit now.
 
-    The least recently used ones go, and none that could stay.
+    The least recently used models are evicted, and none that could stay.
     """
     kept = {resident.key: resident for resident in residents}
-    stood_on = Counter(member for resident in residents for member in resident.members)
-    used = Counter(added([need, *(resident.sizes for resident in residents)]))
-    gone: list[Resident] = []
+    dependents = Counter(member for resident in residents for member in resident.members)
+    used = Counter(sum_sizes([demand, *(resident.sizes for resident in residents)]))
+    evicted: list[ResidentModel] = []
     while limits.excess(used):
-        free = [one for one in kept.values() if one.idle and not one.fixed and not stood_on[one.key]]
-        if not free:
+        evictable = [
+            model for model in kept.values() if model.idle and not model.permanent and not dependents[model.key]
+        ]
+        if not evictable:
             return None
-        oldest = min(free, key=lambda one: (one.last_use, one.key))
-        gone.append(kept.pop(oldest.key))
+        oldest = min(evictable, key=lambda model: (model.last_use, model.key))
+        evicted.append(kept.pop(oldest.key))
         used.subtract(oldest.sizes)
-        stood_on.subtract(oldest.members)
-    return [one.key for one in _needed(gone, used, limits)]
+        dependents.subtract(oldest.members)
+    return [model.key for model in _without_unneeded(evicted, used, limits)]
 
 
-def _needed(gone: Sequence[Resident], used: Counter[str], limits: Limits) -> list[Resident]:
-    """Return `gone` without those that can stay after all, the most recently used first asked; an ensemble stays with all its members."""
-    going = {one.key for one in gone}
-    for one in reversed(gone):
-        with_it = added([used, one.sizes])
-        if not limits.excess(with_it) and not one.members & going:
-            going.discard(one.key)
-            used = Counter(with_it)
-    return [one for one in gone if one.key in going]
+def _without_unneeded(
+    evicted: Sequence[ResidentModel], used: Counter[str], limits: MemoryLimits
+) -> list[ResidentModel]:
+    """Return `evicted` without those that can stay after all.
+
+    The most recently used ones are checked first. An ensemble stays only with all its members.
+    """
+    evicted_keys = {model.key for model in evicted}
+    for model in reversed(evicted):
+        including = sum_sizes([used, model.sizes])
+        if not limits.excess(including) and not model.members & evicted_keys:
+            evicted_keys.discard(model.key)
+            used = Counter(including)
+    return [model for model in evicted if model.key in evicted_keys]
 
 
 def could_fit(
-    residents: Sequence[Resident], need: Sizes, limits: Limits, held: Collection[str] = ()
+    residents: Sequence[ResidentModel], demand: Sizes, limits: MemoryLimits, waiting_models: Collection[str] = ()
 ) -> bool:  # fmt: skip
-    """Say whether `need` fits when all have gone that ever may; models in `held` wait for it, and do not go before."""
-    return not limits.excess(added([need, lasting(residents, held)]))
+    """Return whether `demand` fits when all other models that may be evicted are.
+
+    The models in `waiting_models` wait for this load and cannot be evicted before it.
+    """
+    return not limits.excess(sum_sizes([demand, permanent_sizes(residents, waiting_models)]))
 
 
-def lasting(residents: Sequence[Resident], held: Collection[str] = ()) -> dict[str, int]:
-    """Return what is held by models that never go, and by what those stand on."""
+def permanent_sizes(residents: Sequence[ResidentModel], waiting_models: Collection[str] = ()) -> dict[str, int]:
+    """Return the memory of models that are never evicted, and of their members."""
     by_key = {resident.key: resident for resident in residents}
-    todo = [resident.key for resident in residents if resident.fixed or resident.key in held]
-    stay: set[str] = set()
+    todo = [resident.key for resident in residents if resident.permanent or resident.key in waiting_models]
+    kept_keys: set[str] = set()
     while todo:
         key = todo.pop()
-        if key in by_key and key not in stay:
-            stay.add(key)
+        if key in by_key and key not in kept_keys:
+            kept_keys.add(key)
             todo += by_key[key].members
-    return added(by_key[key].sizes for key in stay)
+    return sum_sizes(by_key[key].sizes for key in kept_keys)
 
 
-def may_go(ahead: Sequence[tuple[bool, bool]]) -> bool:
-    """Say whether a load may take room though others wait for some longer: each of those is (stuck, has waited too long).
+def may_proceed(ahead: Sequence[tuple[bool, bool]]) -> bool:
+    """Return whether a load may reserve memory before others that wait longer.
 
-    One for which no room can be made now is overtaken, but not for ever.
+    Each of those is a pair (blocked, urgent). A load may overtake only blocked loads that are not
+    urgent.
     """
-    return all(stuck and not too_long for stuck, too_long in ahead)
+    return all(blocked and not urgent for blocked, urgent in ahead)

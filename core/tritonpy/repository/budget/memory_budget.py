@@ -1,4 +1,4 @@
-"""The memory that models hold, seen from the load of one of them."""
+"""The memory budget as loads use it."""
 
 from __future__ import annotations
 
@@ -6,68 +6,88 @@ import logging
 from collections.abc import Collection
 from functools import partial
 
-from tritonpy.model.loaded import LoadedModel
-from tritonpy.repository.budget.growth import GrowthWatch
-from tritonpy.repository.budget.needs import Needs
-from tritonpy.repository.budget.patience import Patience
-from tritonpy.repository.budget.room import Room
-from tritonpy.repository.budget.sizes import spelled_sizes
-from tritonpy.repository.prepared import Prepared
+from tritonpy.model.loaded_model import LoadedModel
+from tritonpy.repository.budget.capacity import MemoryCapacity
+from tritonpy.repository.budget.demand import DemandEstimator
+from tritonpy.repository.budget.load_deadline import LoadDeadline
+from tritonpy.repository.budget.memory_monitor import MemoryMonitor
+from tritonpy.repository.budget.sizes import format_sizes
+from tritonpy.repository.prepared_model import PreparedModel
 
 log = logging.getLogger("tritonpy.repository")
 
 
 class MemoryBudget:
-    """Each load of a model takes room before it begins, and tells what it turned out to hold before it serves."""
+    """Reserves memory before each load, and corrects the reservation after it."""
 
-    def __init__(self, room: Room, needs: Needs) -> None:
-        self.room = room
-        self._needs = needs
-        self._growth = GrowthWatch(room)
+    def __init__(self, capacity: MemoryCapacity, demands: DemandEstimator) -> None:
+        self.capacity = capacity
+        self._demands = demands
+        self._monitor = MemoryMonitor(capacity)
 
     def close(self) -> None:
-        """Look after nothing any more."""
-        self._growth.stop()
+        """Stop monitoring."""
+        self._monitor.stop()
 
-    def take(self, prepared: Prepared, patience: Patience | None) -> None:
-        """Give `prepared` an account, when there is room. Raises NoRoom, and InvalidArgument for a need that is declared wrongly."""
-        need = self._needs.of(prepared)
-        self._growth.start()
-        prepared.account = self.room.reserve(prepared.key, need.sizes, patience)
-        held = self.room.occupancy()
-        log.info("'%s' takes %s (%s); held is %s now", prepared.key, spelled_sizes(need.sizes), need.source, held)
+    def reserve(self, prepared: PreparedModel, deadline: LoadDeadline | None) -> None:
+        """Reserve memory for `prepared`, waiting until `deadline`.
 
-    def settle(self, prepared: Prepared, models: Collection[LoadedModel]) -> None:
-        """Let its account hold what the loaded `models` hold. Raises Outgrown where there is no room for that."""
-        account, need = prepared.account, self._needs.of(prepared)
-        if account is None:
+        Raises `InsufficientCapacity`, or `InvalidArgument` for an invalid declaration of memory.
+        """
+        demand = self._demands.demand(prepared)
+        self._monitor.start()
+        prepared.reservation = self.capacity.reserve(prepared.key, demand.sizes, deadline)
+        total = self.capacity.occupancy()
+        log.info(
+            "'%s' reserves %s (%s); %s reserved in total",
+            prepared.key,
+            format_sizes(demand.sizes),
+            demand.source,
+            total,
+        )
+
+    def settle(self, prepared: PreparedModel, models: Collection[LoadedModel]) -> None:
+        """Adjust the reservation to the size of the loaded `models`.
+
+        Raises `DemandExceeded` if that does not fit.
+        """
+        reservation, demand = prepared.reservation, self._demands.demand(prepared)
+        if reservation is None:
             return
-        sizes = self._needs.measured(prepared.key, need, models)
-        self.room.settle(account, sizes)
-        account.measure = partial(self._needs.measured, prepared.key, need, list(models))
-        if sizes != need.sizes:
-            held = self.room.occupancy()
-            log.info("'%s' holds %s; held is %s now", prepared.key, spelled_sizes(sizes), held)
+        sizes = self._demands.record_measured(prepared.key, demand, models)
+        self.capacity.adjust(reservation, sizes)
+        reservation.measure = partial(self._demands.record_measured, prepared.key, demand, list(models))
+        if sizes != demand.sizes:
+            total = self.capacity.occupancy()
+            log.info("'%s' uses %s; %s reserved in total", prepared.key, format_sizes(sizes), total)
 
-    def narrow(self, prepared: Prepared, models: Collection[LoadedModel]) -> None:
-        """Take note that of what was loaded from `prepared` only `models` go on, perhaps with other instances; what goes holds memory until it is gone."""
-        account = prepared.account
-        if account is None or not models:
-            return
-        account.later = partial(self._needs.measured, prepared.key, self._needs.of(prepared), list(models))
-        account.refresh()
+    def keep_versions(self, prepared: PreparedModel, models: Collection[LoadedModel]) -> None:
+        """Record that only `models` of the versions of `prepared` keep serving.
 
-    def grow(self, prepared: Prepared, models: Collection[LoadedModel]) -> None:
-        """Do the same for models that serve and have further instances by now; where there is no room, what was held before stands."""
-        account = prepared.account
-        if account is None:
+        Versions that are being unloaded hold memory until they are gone.
+        """
+        reservation = prepared.reservation
+        if reservation is None or not models:
             return
-        before = account.sizes
+        reservation.measure_after_unload = partial(
+            self._demands.record_measured, prepared.key, self._demands.demand(prepared), list(models)
+        )
+        reservation.refresh()
+
+    def grow(self, prepared: PreparedModel, models: Collection[LoadedModel]) -> None:
+        """Adjust the reservation after serving models got more instances.
+
+        Raises `DemandExceeded` if that does not fit; the previous reservation is then restored.
+        """
+        reservation = prepared.reservation
+        if reservation is None:
+            return
+        before = reservation.sizes
         for model in models:
             if model.runner is not None:
                 model.runner.measure_memory()
         try:
-            self.room.settle(account, self._needs.held(self._needs.of(prepared), models))
+            self.capacity.adjust(reservation, self._demands.measured(self._demands.demand(prepared), models))
         except BaseException:
-            self.room.ledger.change(account, before)
+            self.capacity.reservations.change(reservation, before)
             raise

@@ -1,4 +1,4 @@
-"""The management operation that tells of the memory of models: GET /v2/memory."""
+"""The management operation for the memory report: GET /v2/memory."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tritonpy.api.authenticator import Verb
-from tritonpy.api.operation import Answerer, Operation
+from tritonpy.api.operation import Operation, OperationHandler
 
 MEMORY = Operation(
     "memory",
     "GET",
     "memory",
-    "The memory budget, who holds how much of it, and what was counted of lazy models.",
+    "The memory budget, its use by each model, and the counters of lazy models.",
     Verb.READ,
 )
 
 
-def memory_operation(plain: Callable[[], Any]) -> Mapping[Operation, Answerer]:
-    """Return the operation; `plain` gives its answer."""
-    return {MEMORY: lambda _call: plain()}
+def memory_operation(report: Callable[[], Any]) -> Mapping[Operation, OperationHandler]:
+    """Return the operation; `report` returns its result."""
+    return {MEMORY: lambda _call: report()}

@@ -1,4 +1,4 @@
-"""What clients and metrics are told of the memory budget and of lazy models."""
+"""The report on the memory budget and on lazy models, for clients and metrics."""
 
 from __future__ import annotations
 
@@ -7,97 +7,105 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy.custom_metrics.kind import MetricKind
 from tritonpy.custom_metrics.snapshot import FamilySnapshot, MetricSnapshot
-from tritonpy.repository.budget.sizes import ALL, Sizes, held_in
+from tritonpy.repository.budget.sizes import ALL, Sizes, bytes_in
 
 if TYPE_CHECKING:
-    from tritonpy.repository.budget.eviction import Resident
+    from tritonpy.repository.budget.eviction import ResidentModel
     from tritonpy.repository.budget.memory_budget import MemoryBudget
-    from tritonpy.repository.lazy.cold_model import ColdModel
-    from tritonpy.repository.lazy.lazy_loading import LazyLoading
+    from tritonpy.repository.lazy.lazy_model import LazyModel
+    from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
 
-EVERYTHING = "all"
-"""How all places together are called where they are named."""
+ALL_DEVICES = "all"
+"""The name of the sum over all devices."""
 
 _COUNTERS = {
     "nv_lazy_hits": "Requests of lazy models that found their model loaded",
     "nv_lazy_misses": "Requests of lazy models that waited until their model was loaded",
-    "nv_lazy_refusals": "Requests of lazy models that were told to come again",
+    "nv_lazy_refusals": "Requests of lazy models that were asked to retry",
     "nv_lazy_loads": "Loads of models for requests",
     "nv_lazy_load_failures": "Loads of models for requests that failed",
 }
 
 
-class MemoryReport:
-    """Of the lazy models of a server, and of its budget where it has one."""
+class BudgetReport:
+    """The report on the lazy models of a server, and on its budget if it has one."""
 
-    def __init__(self, lazy: LazyLoading, budget: MemoryBudget | None) -> None:
+    def __init__(self, lazy: LazyModelManager, budget: MemoryBudget | None) -> None:
         self._lazy = lazy
         self._budget = budget
 
     def counts(self) -> dict[str, int]:
-        """Return everything that is counted, by the names of the metrics."""
-        tally = self._lazy.cold.tally
-        values = (tally.hits(self._lazy.loaded()), tally.misses, tally.refused, tally.loads, tally.failures)
+        """Return all counters by metric name."""
+        counters = self._lazy.models.counters
+        values = (
+            counters.hits(self._lazy.loaded()),
+            counters.misses,
+            counters.refused,
+            counters.loads,
+            counters.failures,
+        )
         return dict(zip(_COUNTERS, values, strict=True))
 
-    def plain(self) -> dict[str, Any]:
-        """Return the state as plain JSON; sizes are in bytes by place."""
-        tally = self._lazy.cold.tally
-        said: dict[str, Any] = {name.removeprefix("nv_lazy_"): value for name, value in self.counts().items()}
-        said |= {"evictions": tally.evictions.total(), "waiting_requests": tally.waiting}
-        residents: dict[str, Resident] = {}
+    def as_dict(self) -> dict[str, Any]:
+        """Return the state as plain data; sizes are in bytes by device."""
+        counters = self._lazy.models.counters
+        report: dict[str, Any] = {name.removeprefix("nv_lazy_"): value for name, value in self.counts().items()}
+        report |= {"evictions": counters.evictions.total(), "waiting_requests": counters.waiting}
+        residents: dict[str, ResidentModel] = {}
         if self._budget is not None:
-            ledger = self._budget.room.ledger
-            residents = {resident.key: resident for resident in self._budget.room.residents()}
-            said |= {
-                "budget": _by_name(ledger.limits.by_place()),
-                "held": _by_name({ALL: held_in(ledger.used(), ALL), **ledger.used()}),
-                "highest": _by_name(ledger.highest),
-                "waiting_loads": self._budget.room.waiting,
+            reservations = self._budget.capacity.reservations
+            residents = {resident.key: resident for resident in self._budget.capacity.residents()}
+            report |= {
+                "budget": _by_name(reservations.limits.by_device()),
+                "held": _by_name({ALL: bytes_in(reservations.used(), ALL), **reservations.used()}),
+                "highest": _by_name(reservations.highest),
+                "waiting_loads": self._budget.capacity.waiting,
             }
-        cold = {model.key: model for model in self._lazy.cold.all()}
-        said["models"] = [self._model(key, cold.get(key), residents.get(key)) for key in sorted({*cold, *residents})]
-        return said
+        lazy_model = {model.key: model for model in self._lazy.models.all()}
+        report["models"] = [
+            self._model(key, lazy_model.get(key), residents.get(key)) for key in sorted({*lazy_model, *residents})
+        ]
+        return report
 
     def families(self) -> Sequence[FamilySnapshot]:
-        """Return the same as metrics."""
+        """Return the state as metrics."""
         return [*self._budget_families(), *self._lazy_families()]
 
-    def _model(self, key: str, cold: ColdModel | None, resident: Resident | None) -> dict[str, Any]:
-        said: dict[str, Any] = {"name": key, "state": self._lazy.state(key).value, "lazy": cold is not None}
+    def _model(self, key: str, lazy_model: LazyModel | None, resident: ResidentModel | None) -> dict[str, Any]:
+        report: dict[str, Any] = {"name": key, "state": self._lazy.state(key).value, "lazy": lazy_model is not None}
         if resident is not None:
-            said |= {"held": dict(resident.sizes), "idle": resident.idle, "last_use": int(resident.last_use)}
-        if cold is not None:
-            said |= {"pinned": cold.pinned, "waiting_requests": len(cold.waiting)}
-            said |= {"evictions": self._lazy.cold.tally.evictions[key]}
-            reason = cold.against or cold.reason
-            said |= {"reason": reason} if reason else {}
-        return said
+            report |= {"held": dict(resident.sizes), "idle": resident.idle, "last_use": int(resident.last_use)}
+        if lazy_model is not None:
+            report |= {"pinned": lazy_model.pinned, "waiting_requests": len(lazy_model.waiting)}
+            report |= {"evictions": self._lazy.models.counters.evictions[key]}
+            reason = lazy_model.blocked_reason or lazy_model.reason
+            report |= {"reason": reason} if reason else {}
+        return report
 
     def _budget_families(self) -> Iterator[FamilySnapshot]:
         if self._budget is None:
             return
-        ledger = self._budget.room.ledger
-        bounds = ledger.limits.by_place()
-        used = ledger.used()
+        reservations = self._budget.capacity.reservations
+        bounds = reservations.limits.by_device()
+        used = reservations.used()
         yield _by_device("nv_memory_budget_bytes", "Memory that all models together may hold, in bytes", bounds)
-        held = {place: held_in(used, place) for place in {ALL: 0, **bounds, **used}}
+        held = {device: bytes_in(used, device) for device in {ALL: 0, **bounds, **used}}
         yield _by_device("nv_memory_budget_used_bytes", "Memory that models hold, or are about to, in bytes", held)
-        text = "Loads that wait for room in the memory budget"
-        yield _single("nv_memory_budget_waiting_loads", text, MetricKind.GAUGE, self._budget.room.waiting)
+        text = "Loads that wait for memory in the memory budget"
+        yield _single("nv_memory_budget_waiting_loads", text, MetricKind.GAUGE, self._budget.capacity.waiting)
 
     def _lazy_families(self) -> Iterator[FamilySnapshot]:
-        tally = self._lazy.cold.tally
+        counters = self._lazy.models.counters
         for name, value in self.counts().items():
             yield _single(name, _COUNTERS[name], MetricKind.COUNTER, value)
-        text = "Lazy models that were unloaded to make room"
-        yield _single("nv_lazy_evictions", text, MetricKind.COUNTER, tally.evictions.total())
+        text = "Lazy models that were unloaded to free memory"
+        yield _single("nv_lazy_evictions", text, MetricKind.COUNTER, counters.evictions.total())
         text = "Requests that wait until their model is loaded"
-        yield _single("nv_lazy_waiting_requests", text, MetricKind.GAUGE, tally.waiting)
+        yield _single("nv_lazy_waiting_requests", text, MetricKind.GAUGE, counters.waiting)
 
 
 def _by_name(sizes: Sizes) -> dict[str, int]:
-    return {place or EVERYTHING: size for place, size in sizes.items()}
+    return {device or ALL_DEVICES: size for device, size in sizes.items()}
 
 
 def _by_device(name: str, text: str, sizes: Mapping[str, int]) -> FamilySnapshot:

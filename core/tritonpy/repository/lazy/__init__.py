@@ -1,1 +1,1 @@
-"""Models that are listed, and loaded when somebody asks for them."""
+"""Lazy models: listed at the start, and loaded by their first request."""

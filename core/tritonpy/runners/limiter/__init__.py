@@ -1,1 +1,1 @@
-"""The rate limiter: named resources that instances need while they execute, and whose turn it is."""
+"""The rate limiter: resources that instances need while they execute, and the order of grants."""

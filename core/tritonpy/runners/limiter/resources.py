@@ -1,4 +1,4 @@
-"""What instances need and how much there is of it. Pure."""
+"""The demands of instances and the totals of resources, as pure functions."""
 
 from __future__ import annotations
 
@@ -16,34 +16,40 @@ GLOBAL, EVERY_DEVICE = -2, -1
 
 
 class Resource(NamedTuple):
-    """`name` is in lower case: names differ in more than case. `device` is GLOBAL for what the whole server shares."""
+    """A resource of one device, or of the server if `device` is `GLOBAL`.
+
+    `name` is in lower case, as names are case-insensitive.
+    """
 
     device: int
     name: str
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """`count` of `resource`, which its model spells `spelling`."""
+class Demand:
+    """A demand for `count` units of `resource`, spelled `spelling` in its model."""
 
     resource: Resource
     spelling: str
     count: int
 
 
-def needs_of(group: ModelInstanceGroup, device: int) -> tuple[Need, ...]:
-    """Return what an instance of `group` on `device` needs; of a resource that is listed twice the last entry counts."""
-    needs = {}
+def demands_of(group: ModelInstanceGroup, device: int) -> tuple[Demand, ...]:
+    """Return the demands of an instance of `group` on `device`.
+
+    If a resource is listed twice, the last entry counts.
+    """
+    demands = {}
     for entry in group.rate_limiter.resources:
         resource = Resource(GLOBAL if getattr(entry, "global") else device, entry.name.lower())
-        needs[resource] = Need(resource, entry.name, entry.count)
-    return tuple(needs.values())
+        demands[resource] = Demand(resource, entry.name, entry.count)
+    return tuple(demands.values())
 
 
 def given_resources(counts: Mapping[str, int]) -> dict[Resource, int]:
-    """Return what `counts` says there is; its keys are `name`, for every device, or `name:device`.
+    """Return the resources in `counts`, whose keys are `name` (every device) or `name:device`.
 
-    Of two spellings of one key the smaller count holds. Raises ValueError for another key.
+    Of two spellings of one key, the smaller count holds. Raises `ValueError` for an invalid key.
     """
     given: dict[Resource, int] = {}
     for key, count in counts.items():
@@ -53,28 +59,29 @@ def given_resources(counts: Mapping[str, int]) -> dict[Resource, int]:
     return given
 
 
-def totals(needs: Iterable[Need], given: Mapping[Resource, int]) -> dict[Resource, int]:
-    """Return how much there is of everything that somebody needs: what `given` says, or else the most that one instance needs.
+def totals(demands: Iterable[Demand], given: Mapping[Resource, int]) -> dict[Resource, int]:
+    """Return the total of each demanded resource: as given, or else the largest demand.
 
-    Where `given` names anything, what it does not name is not there. Raises InvalidArgument where an instance could never run, or where a name
-    stands for a resource of each device and a global one.
+    If `given` is not empty, resources that it does not name have a total of 0. Raises
+    `InvalidArgument` if an instance could never run, or if a name is both a global and a device
+    resource.
     """
-    most: dict[Resource, Need] = {}
-    for need in needs:
-        if need.resource not in most or most[need.resource].count < need.count:
-            most[need.resource] = need
-    found = {resource: _limit(need, given) for resource, need in sorted(most.items())}
+    most: dict[Resource, Demand] = {}
+    for demand in demands:
+        if demand.resource not in most or most[demand.resource].count < demand.count:
+            most[demand.resource] = demand
+    found = {resource: _limit(demand, given) for resource, demand in sorted(most.items())}
     shared = {resource.name for resource in most if resource.device == GLOBAL}
-    for resource, need in sorted(most.items()):
+    for resource, demand in sorted(most.items()):
         if resource.device != GLOBAL and resource.name in shared:
             raise InvalidArgument(
-                f'Resource "{need.spelling}" is present as both global and device-specific resource in the model configuration.'
+                f'Resource "{demand.spelling}" is present as both global and device-specific resource in the model configuration.'
             )
     return found
 
 
 def resource_map(found: Mapping[Resource, int], spellings: Mapping[Resource, str]) -> str:
-    """Return what Triton's log says of how much there is of each resource, as models spell it; global ones come first."""
+    """Return the totals as Triton logs them, global resources first."""
     lines = ["\nMax Resource Map===>\n"]
     device = None
     for resource, count in sorted(found.items()):
@@ -85,10 +92,10 @@ def resource_map(found: Mapping[Resource, int], spellings: Mapping[Resource, str
     return "".join(lines)
 
 
-def _limit(need: Need, given: Mapping[Resource, int]) -> int:
+def _limit(demand: Demand, given: Mapping[Resource, int]) -> int:
     if not given:
-        return need.count
-    device, name = need.resource
+        return demand.count
+    device, name = demand.resource
     limit = max(
         (
             count
@@ -97,9 +104,9 @@ def _limit(need: Need, given: Mapping[Resource, int]) -> int:
         ),
         default=0,
     )
-    if limit < need.count:
+    if limit < demand.count:
         raise InvalidArgument(
-            f'Resource count for "{need.spelling}" is limited to {limit} which will prevent scheduling of one or more '
-            f"model instances, the minimum required count is {need.count}"
+            f'Resource count for "{demand.spelling}" is limited to {limit} which will prevent scheduling of one or more '
+            f"model instances, the minimum required count is {demand.count}"
         )
     return limit

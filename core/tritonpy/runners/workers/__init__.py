@@ -1,3 +1,3 @@
-"""Instances that are processes: the server's side of the worker protocol."""
+"""The server's side of the worker protocol, for instances in processes of their own."""
 
 from __future__ import annotations

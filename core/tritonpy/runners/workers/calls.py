@@ -1,4 +1,4 @@
-"""The calls of one worker to other models of the server."""
+"""The calls of one worker to other models."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 
 from tritonpy.api.backend import ModelContext
+from tritonpy.error_ids import internal_error
 from tritonpy.errors import Internal, TritonError
-from tritonpy.incidents import incident
 from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.runners.workers.connection import Connection
+from tritonpy.runners.workers.error_codec import encode_named_error
 from tritonpy.runners.workers.executions import EMPTY, FINAL, Executions
-from tritonpy.runners.workers.neighbours import Neighbours
-from tritonpy.runners.workers.on_host import on_host
-from tritonpy.runners.workers.said import Int64, Unsigned, convert, first_words
-from tritonpy.runners.workers.told_error import tell_named_error
+from tritonpy.runners.workers.host_tensors import to_host
+from tritonpy.runners.workers.messages import Int64, Unsigned, convert, first_words
+from tritonpy.runners.workers.worker_registry import WorkerRegistry
 from tritonpy.types import (
     NO_PARAMETERS,
     InferRequest,
@@ -30,17 +30,17 @@ from tritonpy.types import (
     SequenceInfo,
     StreamSink,
     Tensor,
-    stand_in,
+    synthetic_parent,
 )
 
 log = logging.getLogger("tritonpy.model")
 
 
-class _Call(msgspec.Struct):
-    """What a call says beside its tensors.
+class _CallMessage(msgspec.Struct):
+    """The JSON fields of a call.
 
-    `plain` is a request to the engine as backends of this process make it; others are subject to the rules of Triton's Python backend
-    and hear its words.
+    A `plain` call is a request of a backend of this project. The rules and error texts of Triton's
+    Python backend apply to other calls.
     """
 
     model: str
@@ -52,14 +52,14 @@ class _Call(msgspec.Struct):
     timeout_us: Unsigned = 0
     priority: Unsigned = 0
     decoupled: bool = False
-    stops_loop: bool = False
+    blocks_loop: bool = False
     trace: bool = False
     deadline_ns: Unsigned = 0
-    classes: dict[str, Unsigned] = {}  # how many classes are wanted, by output
+    classes: dict[str, Unsigned] = {}  # number of classes to return, by output
 
 
 class _CallSink(StreamSink):
-    """Holds producers back while the worker has not taken what was sent."""
+    """Blocks producers while the worker has not consumed their responses."""
 
     def __init__(
         self,
@@ -72,11 +72,11 @@ class _CallSink(StreamSink):
 
     def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
         super().when_ready(request, callback)
-        self._streams.let_go_on()
+        self._streams.resume_blocked()
 
 
-class Calls:
-    """The open calls by the number that the worker gave them. Everything here runs on the loop's thread."""
+class WorkerCalls:
+    """The calls in flight by the worker's number; all methods run on the event loop's thread."""
 
     def __init__(
         self,
@@ -84,80 +84,90 @@ class Calls:
         loop: asyncio.AbstractEventLoop,
         connection: Connection,
         executions: Executions,
-        neighbours: Neighbours,
+        registry: WorkerRegistry,
     ) -> None:
         self._engine, self._model_name = model.engine, model.name
         self._connection = connection
         self._executions = executions
-        self._neighbours = neighbours
+        self._registry = registry
         self._streams = CallStreams()
-        self._sink = _CallSink(loop, self._answered, self._streams)
+        self._sink = _CallSink(loop, self._forward_response, self._streams)
         self._open: dict[int, InferRequest] = {}
         self._last = -1
 
     def make(self, frame: Frame) -> None:
-        """Hand the request of a CALL frame to its model; what refuses it is its answer. Raises ProtocolError."""
+        """Send the request of a CALL frame to its model, or return the error of a refused call.
+
+        Raises `ProtocolError`.
+        """
         number, execution, request = first_words(frame, 3)
         if number in self._open:
-            raise ProtocolError(f"call {number} is open and was made again")
-        said = convert(frame.extras, _Call)
-        rows, wants = self._connection.tensors_and_wants(frame, 3)
+            raise ProtocolError(f"call {number} is already in flight")
+        message = convert(frame.extras, _CallMessage)
+        rows, requested = self._connection.tensors_and_outputs(frame, 3)
         if len(rows) != 1:
             raise ProtocolError(f"a call has {len(rows)} rows of tensors")
         batch, parent = self._executions.caller(execution, request)
-        call = self._request(number, said, rows[0], wants[0], parent)
-        told_by = self._executions.left_to_go_on() if said.stops_loop and batch is None else batch
-        if parent is None and told_by is not None:
-            call.parent = stand_in(self._model_name, told_by)
+        call = self._request(number, message, rows[0], requested[0], parent)
+        caller = self._executions.background_batch() if message.blocks_loop and batch is None else batch
+        if parent is None and caller is not None:
+            call.parent = synthetic_parent(self._model_name, caller)
         self._last = max(self._last, number)
         self._open[number] = call
         self._streams.begin(call)
         try:
-            if not said.plain:
-                check_model_call(call, rows[0], self._neighbours.find)
-            self._executions.calls = self._executions.calls or batch is not None or call.stops_loop
-            self._neighbours.graph.admit(call, batch)
+            if not message.plain:
+                check_model_call(call, rows[0], self._registry.find)
+            self._executions.calls = self._executions.calls or batch is not None or call.blocks_loop
+            self._registry.graph.admit(call, batch)
             self._engine.infer(call)
         except Exception as error:
-            self._neighbours.graph.forget(call)
+            self._registry.graph.forget(call)
             self._close(number)
-            refusal = error if isinstance(error, TritonError) else incident(log, f"a call of {said.model}", error)
-            if not said.plain:
-                refusal = refused_model_call(said.model, refusal)
+            refusal = (
+                error if isinstance(error, TritonError) else internal_error(log, f"a call to {message.model}", error)
+            )
+            if not message.plain:
+                refusal = refused_model_call(message.model, refusal)
             self._send(number, FINAL, error=refusal)
             return
         if parent is not None and parent.cancelled:
             call.cancel()
 
     def cancel(self, frame: Frame) -> None:
-        """Cancel the call that a CALL_CANCEL frame names, if it still is open. Raises ProtocolError."""
-        call = self._named(first_words(frame, 1)[0])
+        """Cancel the call of a CALL_CANCEL frame if it is in flight. Raises `ProtocolError`."""
+        call = self._find(first_words(frame, 1)[0])
         if call is not None:
             call.cancel()
 
-    def taken(self, frame: Frame) -> None:
-        """Take note that the worker took as many answers of a call as a CALL_TAKEN frame says. Raises ProtocolError."""
+    def consume(self, frame: Frame) -> None:
+        """Record the consumed responses of a CALL_CONSUMED frame. Raises `ProtocolError`."""
         number, count = first_words(frame, 2)
-        call = self._named(number)
+        call = self._find(number)
         if call is not None:
-            if not 0 < count <= call.tag.untaken:
-                raise ProtocolError(f"{count} answers of call {number} were taken, there are {call.tag.untaken}")
-            call.tag.took(count)
+            if not 0 < count <= call.tag.unconsumed:
+                raise ProtocolError(
+                    f"{count} responses of call {number} were consumed, but only {call.tag.unconsumed} were sent"
+                )
+            call.tag.consume(count)
 
-    def left(self, frame: Frame) -> None:
-        """Let the call that a CALL_LEFT frame names run out unheard. Raises ProtocolError."""
-        call = self._named(first_words(frame, 1)[0])
+    def abandon(self, frame: Frame) -> None:
+        """Let the call of a CALL_ABANDONED frame run unconsumed. Raises `ProtocolError`."""
+        call = self._find(first_words(frame, 1)[0])
         if call is not None:
-            call.tag.leave()
+            call.tag.abandon()
 
-    def wanted(self, frame: Frame) -> None:
-        """Take note that the worker waits for the first answer of the call that a CALL_WANTED frame names. Raises ProtocolError."""
-        call = self._named(first_words(frame, 1)[0])
+    def mark_awaited(self, frame: Frame) -> None:
+        """Record that the worker waits for the first response of a CALL_AWAITED frame's call.
+
+        Raises `ProtocolError`.
+        """
+        call = self._find(first_words(frame, 1)[0])
         if call is not None:
-            self._streams.want(call)
+            self._streams.mark_awaited(call)
 
     def caller_cancelled(self, request: InferRequest) -> None:
-        """Cancel what was called to answer `request`."""
+        """Cancel the calls that were made to process `request`."""
         for call in list(self._open.values()):
             if call.parent is request:
                 call.cancel()
@@ -166,55 +176,55 @@ class Calls:
         """Cancel every call: the worker is gone."""
         for number, call in list(self._open.items()):
             self._close(number)
-            self._neighbours.graph.forget(call)  # an event loop that stood still for it is no more
+            self._registry.graph.forget(call)  # the event loop that it blocked is gone, too
             call.cancel()
 
-    def _named(self, number: int) -> InferRequest | None:
+    def _find(self, number: int) -> InferRequest | None:
         if number > self._last:
-            raise ProtocolError(f"call {number} was named and never made")
+            raise ProtocolError(f"call {number} was never made")
         return self._open.get(number)
 
     def _close(self, number: int) -> None:
         call = self._open.pop(number)
         self._streams.end(call)
-        call.tag.leave()
+        call.tag.abandon()
 
     def _request(
         self,
         number: int,
-        said: _Call,
+        message: _CallMessage,
         inputs: Sequence[Tensor],
-        wants: tuple[str, ...] | None,
+        requested: tuple[str, ...] | None,
         parent: InferRequest | None,
     ) -> InferRequest:
         call = InferRequest(
-            said.model,
+            message.model,
             {tensor.name: tensor for tensor in inputs},
             self._sink,
-            said.version,
-            said.id,
-            None if wants is None else {name: OutputSpec(name, said.classes.get(name, 0)) for name in wants},
-            said.parameters or NO_PARAMETERS,
-            said.priority,
-            said.timeout_us,
-            said.deadline_ns,
-            SequenceInfo(*said.sequence) if said.sequence is not None and said.sequence[0] else None,
-            said.decoupled,
-            bool(said.classes),
+            message.version,
+            message.id,
+            None if requested is None else {name: OutputSpec(name, message.classes.get(name, 0)) for name in requested},
+            message.parameters or NO_PARAMETERS,
+            message.priority,
+            message.timeout_us,
+            message.deadline_ns,
+            SequenceInfo(*message.sequence) if message.sequence is not None and message.sequence[0] else None,
+            message.decoupled,
+            bool(message.classes),
             tag=CallStream(number),
             parent=parent,
-            stops_loop=said.stops_loop,
+            blocks_loop=message.blocks_loop,
         )
         if parent is not None:
             call.principal, call.headers = parent.principal, parent.headers
-            call.deadline_ns = call.deadline_ns if said.plain else parent.deadline_ns
-            call.trace = parent.trace if said.trace else None
+            call.deadline_ns = call.deadline_ns if message.plain else parent.deadline_ns
+            call.trace = parent.trace if message.trace else None
         return call
 
-    def _answered(self, call: InferRequest, response: InferResponse) -> None:
+    def _forward_response(self, call: InferRequest, response: InferResponse) -> None:
         number: int = call.tag.number
-        if call.tag.left:  # the worker too is gone, or was told of a failure
-            call.tag.took()
+        if call.tag.abandoned:  # the worker is gone, or a failure was sent
+            call.tag.consume()
             if response.final and number in self._open:
                 self._close(number)
             return
@@ -242,8 +252,8 @@ class Calls:
     ) -> None:
         extras: dict[str, Any] = {} if version < 0 else {"version": version}
         if error is not None:
-            extras["error"] = tell_named_error(error)
+            extras["error"] = encode_named_error(error)
         if parameters:
             extras["parameters"] = dict(parameters)
-        rows = [] if error is not None or flags & EMPTY else [on_host(outputs)]
-        self._connection.send(Kind.CALL_ANSWER, [number, flags], rows, None, extras)
+        rows = [] if error is not None or flags & EMPTY else [to_host(outputs)]
+        self._connection.send(Kind.CALL_RESPONSE, [number, flags], rows, None, extras)

@@ -1,4 +1,4 @@
-"""The socket to one worker, or to one frontend process, on the event loop."""
+"""Connection to a worker or frontend process on the event loop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from tritonpy.ipc import Endpoint, Frame, ProtocolError
 from tritonpy.ipc.blocks import Block
-from tritonpy.ipc.descriptors import CLOSE_ON_EXEC, ROOM, arrived, close_all
+from tritonpy.ipc.descriptors import ANCILLARY_SIZE, CLOSE_ON_EXEC, close_all, received_descriptors
 from tritonpy.types import DTYPES, Tensor
 
 log = logging.getLogger("tritonpy.worker")
@@ -22,11 +22,11 @@ _CHUNK = 1 << 16
 
 
 class Connection:
-    """Frames in, frames out; everything here runs on the loop's thread.
+    """Sends and receives frames; all methods run on the event loop's thread.
 
-    `received(frame)` is called for each frame and takes out of it the descriptors that it wants; `lost(reason)` once, when the worker
-    is gone (empty reason) or talks nonsense.
-    A write that the socket does not take at once waits for it: the loop never does.
+    `received(frame)` is called for each frame and takes the descriptors that it needs.
+    `lost(reason)` is called once when the other end is gone (empty reason) or breaks the protocol.
+    Writes never block: data that the socket does not accept is queued.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Connection:
         self._received = received
         self._lost = lost
         self._returning = False
-        self._endpoint = Endpoint(DTYPES, self._parcel_returned)
+        self._endpoint = Endpoint(DTYPES, self._segment_returned)
         self._unsent: deque[tuple[memoryview, list[int]]] = deque()
         self._closed = False
         self._buffer = memoryview(bytearray(_CHUNK))
@@ -53,36 +53,42 @@ class Connection:
         kind: int,
         words: Sequence[int] = (),
         rows: Sequence[Sequence[Any]] | None = None,
-        wants: Sequence[tuple[str, ...] | None] | None = None,
+        requested: Sequence[tuple[str, ...] | None] | None = None,
         extras: Mapping[str, Any] | None = None,
         descriptors: Sequence[int] = (),
     ) -> None:
-        """Send one frame; `descriptors` are closed once they are sent. Raises OSError where shared memory cannot be had."""
+        """Send one frame; `descriptors` are closed once they are sent.
+
+        Raises `OSError` if shared memory cannot be allocated.
+        """
         if self._closed:
             close_all(descriptors)
             return
-        data, fresh = self._endpoint.compose(kind, words, rows, wants, extras, descriptors)
+        data, fresh = self._endpoint.compose(kind, words, rows, requested, extras, descriptors)
         self._write(data, fresh)
 
     @property
     def unsent(self) -> int:
-        """How many frames wait for the socket to take them."""
+        """Number of frames queued until the socket accepts them."""
         return len(self._unsent)
 
     def tensors(
-        self, frame: Frame, at: int, place: Callable[[Block, int], Sequence[Tensor]] | None = None
+        self, frame: Frame, at: int, make_row: Callable[[Block, int], Sequence[Tensor]] | None = None
     ) -> list[Sequence[Tensor]]:
-        """Return the rows of tensors that the words of `frame` from `at` on describe; `place` is that of `ipc.tensors.unpack`."""
-        return self._endpoint.rows(frame, at, Tensor, place)[0]
+        """Return the rows of tensors that `frame.words[at:]` describe; see `ipc.tensors.unpack`."""
+        return self._endpoint.rows(frame, at, Tensor, make_row)[0]
 
-    def tensors_and_wants(
-        self, frame: Frame, at: int, place: Callable[[Block, int], Any] | None = None
+    def tensors_and_outputs(
+        self, frame: Frame, at: int, make_row: Callable[[Block, int], Any] | None = None
     ) -> tuple[list[Any], list[tuple[str, ...] | None]]:
-        """Return them with the outputs that each row asks for."""
-        return self._endpoint.rows(frame, at, Tensor, place)
+        """Return the rows of tensors and the outputs that each row requests."""
+        return self._endpoint.rows(frame, at, Tensor, make_row)
 
     def wait(self, done: Callable[[], object]) -> None:
-        """Take what arrives until `done()` is true or the other end is gone; the loop stands still meanwhile. Not for use in `received`."""
+        """Block the event loop and handle frames until `done()` is true or the other end is gone.
+
+        Must not be called from `received`.
+        """
         while not done() and not self._closed:
             poll = select.poll()
             poll.register(self._socket, select.POLLIN | (select.POLLOUT if self._unsent else 0))
@@ -93,7 +99,7 @@ class Connection:
                 self._readable()
 
     def close(self) -> None:
-        """Close the socket; what was received stays valid. `lost` is not called any more."""
+        """Close the socket without calling `lost`; received data stays valid."""
         if self._closed:
             return
         self._closed = True
@@ -107,27 +113,29 @@ class Connection:
 
     def _readable(self) -> None:
         try:
-            size, control, _, _ = self._socket.recvmsg_into((self._buffer,), ROOM, CLOSE_ON_EXEC)
+            size, control, _, _ = self._socket.recvmsg_into((self._buffer,), ANCILLARY_SIZE, CLOSE_ON_EXEC)
         except (BlockingIOError, InterruptedError):
             return
-        except OSError:  # it was killed with frames of ours unread
+        except OSError:  # the process was killed while frames of ours were unread
             self._end("")
             return
         if not size:
             self._end("")
             return
-        data = bytes(self._buffer[:size])  # what is viewed must stay, and mostly it is small
+        # A copy, because views of it must stay valid; mostly small.
+        data = bytes(self._buffer[:size])
         try:
-            for frame in self._endpoint.feed(data, arrived(control) if control else ()):
+            for frame in self._endpoint.feed(data, received_descriptors(control) if control else ()):
                 self._received(frame)
                 if frame.descriptors:
-                    raise ProtocolError(f"a frame of kind {frame.kind} came with descriptors that nobody wants")  # noqa: TRY301
+                    raise ProtocolError(f"a frame of kind {frame.kind} has unexpected descriptors")  # noqa: TRY301
                 if self._closed:
                     return
         except ProtocolError as error:
             self._end(f"it broke the worker protocol: {error}")
-        except Exception as error:  # a frame without sense, or a fault of ours: what it should have done is not done
-            log.exception("a frame of a worker could not be handled")
+        except Exception as error:
+            # An invalid frame or a bug: its effect is missing in either case.
+            log.exception("failed to handle a frame of a worker")
             self._end(f"it broke the worker protocol: {error!r}")
 
     def _end(self, reason: str) -> None:
@@ -149,9 +157,9 @@ class Connection:
                 self._loop.add_writer(self._socket, self._writable)
                 return
             except (BrokenPipeError, ConnectionResetError):
-                return  # the reader finds out, after what the worker said before
+                return  # the reader notices the end, after the frames that were sent before it
             except OSError as error:
-                self._loop.call_soon(self._end, f"nothing can be sent to it: {error}")
+                self._loop.call_soon(self._end, f"cannot send to it: {error}")
                 return
             close_all(descriptors)
             if sent == len(data):
@@ -164,11 +172,11 @@ class Connection:
         if not self._closed:
             self._flush()
 
-    def _parcel_returned(self) -> None:
-        # From any thread, wherever the last view on a parcel went.
+    def _segment_returned(self) -> None:
+        # Called from any thread, where the last view of a segment is freed.
         if not self._returning and not self._closed:
             self._returning = True
-            with suppress(RuntimeError):  # the loop is closed, and the worker with it
+            with suppress(RuntimeError):  # the loop and the worker are closed
                 self._loop.call_soon_threadsafe(self._send_returns)
 
     def _send_returns(self) -> None:

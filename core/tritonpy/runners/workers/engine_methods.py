@@ -1,4 +1,4 @@
-"""The methods of the engine for those that ask from another process: values that JSON can carry, both ways."""
+"""Methods of the engine for other processes, with JSON values as arguments and results."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from tritonpy.api.operation import OperationCall
 from tritonpy.api.trace_settings import TraceChanges
 from tritonpy.errors import Unsupported
 from tritonpy.logs import LogChanges
-from tritonpy.runners.workers.off_loop import on_a_thread
+from tritonpy.runners.workers.dedicated_thread import run_in_thread
 
 
-class MethodSaid(msgspec.Struct):
-    """Which method of the engine to call, and with what."""
+class EngineCallMessage(msgspec.Struct):
+    """A method of the engine and its arguments."""
 
     method: str
     arguments: dict[str, Any] = {}
 
 
-async def call_method(engine: Engine, said: MethodSaid) -> Any:
-    """Return what `engine` answers: at once from memory, else from a thread, which may take as long as a model does to load.
+async def call_method(engine: Engine, message: EngineCallMessage) -> Any:
+    """Call a method of `engine` and return its result.
 
-    Raises what the engine raises, and Unsupported for a method that it does not have.
+    Methods that answer from memory are called immediately. Others run on a thread, as they may take
+    as long as loading a model. Raises the errors of the engine, and `Unsupported` for an unknown
+    method.
     """
-    call = _METHODS.get(said.method)
+    call = _METHODS.get(message.method)
     if call is None:
-        raise Unsupported(f"the engine has no method '{said.method}' for other processes")
-    if said.method in _FROM_MEMORY:
-        return call(engine, **said.arguments)
-    return await on_a_thread(lambda: call(engine, **said.arguments))
+        raise Unsupported(f"the engine has no method '{message.method}' for other processes")
+    if message.method in _FROM_MEMORY:
+        return call(engine, **message.arguments)
+    return await run_in_thread(lambda: call(engine, **message.arguments))
 
 
 def _config(engine: Engine, name: str, version: int) -> str:

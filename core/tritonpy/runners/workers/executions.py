@@ -1,4 +1,4 @@
-"""Batches as frames, and the answers that come back."""
+"""Encoding of batches as frames, and decoding of their responses."""
 
 from __future__ import annotations
 
@@ -8,77 +8,79 @@ from typing import TYPE_CHECKING, Any
 from tritonpy.clock import now_ns
 from tritonpy.errors import Cancelled, Code, FailureReason
 from tritonpy.ipc import Frame, Kind, ProtocolError
-from tritonpy.ipc.blocks import PlacedRow
+from tritonpy.ipc.blocks import BlockRow
 from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.laden import is_laden, laden_words
-from tritonpy.runners.workers.on_host import input_rows
-from tritonpy.runners.workers.rare import is_plain, request_extras
-from tritonpy.runners.workers.told_error import told_error
+from tritonpy.runners.workers.error_codec import decode_error
+from tritonpy.runners.workers.host_tensors import input_rows
+from tritonpy.runners.workers.request_extras import is_plain, request_extras
+from tritonpy.runners.workers.sequence_frame import needs_sequence_frame, sequence_frame_parts
 from tritonpy.types import NO_PARAMETERS, Batch, InferRequest, InferResponse, Tensor
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import ModelContext
 
 _NOTHING: Mapping[str, Any] = {}
-FINAL, EMPTY = 1, 2  # flags of an answer
+FINAL, EMPTY = 1, 2  # flags of a response
 
 
-class Execution:
-    """One batch at the worker. It is over when `execute` returned, whatever is still unanswered."""
+class WorkerExecution:
+    """A batch at the worker; it ends when `execute` returns, even if responses are outstanding."""
 
     __slots__ = ("batch", "id", "joined", "sent_ns")
 
     def __init__(self, number: int, batch: Batch, sent_ns: int, joined: bool) -> None:
         self.id = number
-        self.joined = joined  # to one that ran already
+        self.joined = joined  # joined a running execution
         self.batch = batch
         self.sent_ns = sent_ns
 
 
 class Executions:
-    """What one worker has been given: its running executions in order, and its open requests by number."""
+    """The running executions of a worker in order, and its requests in flight by number."""
 
     def __init__(self, model: ModelContext, connection: Connection) -> None:
         self._model = model
         self._connection = connection
-        self._last = 0  # execution
+        self._last = 0  # number of the last execution
         self._requests = 0
-        self._instance: Any = None  # whose executions these are
-        self.running: dict[int, Execution] = {}
+        self._instance: Any = None  # the slot of the instance
+        self.running: dict[int, WorkerExecution] = {}
         self.open: dict[int, InferRequest] = {}
-        self.calls = False  # some execution called another model, and waited for it
+        self.calls = False  # whether an execution has waited for a call to another model
 
     def send(self, batches: Sequence[Batch], joins: bool = False) -> list[int]:
-        """Send `batches` in one frame and return their numbers.
+        """Send `batches` in one frame and return the numbers of their executions.
 
-        The worker executes them one after the other, or with `joins` hands them to the execution that runs and asked for more.
-        Raises OSError where shared memory cannot be had.
+        The worker executes them in order. With `joins`, they join the running execution, which
+        asked for more requests. Raises `OSError` if shared memory cannot be allocated.
         """
         first, now = self._requests, now_ns()
-        executions = [Execution(number, batch, now, joins) for number, batch in enumerate(batches, self._last + 1)]
+        executions = [
+            WorkerExecution(number, batch, now, joins) for number, batch in enumerate(batches, self._last + 1)
+        ]
         requests = [request for batch in batches for request in batch.requests]
         words = [len(executions)]
         for execution in executions:
             words += (execution.id, len(execution.batch.requests))
         words.append(first)
         rows = input_rows(requests)
-        wants = [None if request.outputs is None else tuple(request.outputs) for request in requests]
+        requested = [None if request.outputs is None else tuple(request.outputs) for request in requests]
         kind = Kind.EXECUTE
         extras = {} if all([is_plain(request) for request in requests]) else request_extras(requests)
         ids = [request.id for request in requests]
         if any(ids):
             extras["ids"] = ids
-        if any([is_laden(batch) for batch in batches]):
-            kind = Kind.EXECUTE_LADEN
-            more_words, more_extras, more_rows = laden_words(batches)
+        if any([needs_sequence_frame(batch) for batch in batches]):
+            kind = Kind.EXECUTE_SEQUENCE
+            more_words, more_extras, more_rows = sequence_frame_parts(batches)
             words += more_words
             extras.update(more_extras)
             rows += more_rows
-            wants += [None] * len(more_rows)
+            requested += [None] * len(more_rows)
         if joins:
             extras["joins"] = True
-        self._connection.send(kind, words, rows, wants, extras)
-        # Only now: what could not be sent is nobody's.
+        self._connection.send(kind, words, rows, requested, extras)
+        # Recorded only after sending, which may raise.
         self._last += len(executions)
         self._requests += len(requests)
         self._instance = batches[0].instance
@@ -88,22 +90,23 @@ class Executions:
             execution.batch.executing = True
         return [execution.id for execution in executions]
 
-    def take(self, frame: Frame, over: Callable[[Sequence[Execution]], None]) -> None:
-        """Call `over` with the executions that are over, then answer the requests that the worker answered. Raises ProtocolError.
+    def take(self, frame: Frame, on_end: Callable[[Sequence[WorkerExecution]], None]) -> None:
+        """Call `on_end` with the executions that have ended, then send the responses of the worker.
 
-        In this order, so that the worker has its next batch while the answers are sent.
+        The order lets the worker get its next batch before the responses are sent. Raises
+        `ProtocolError`.
         """
         words = frame.words
         try:
-            done = self._done(words)
+            done = self._decode_ended(words)
             at = 1 + 3 * len(done)
             runs = words[at]
             first = self.open.get(words[at + 1]) if runs else None
-            place = PlacedRow if first is not None and first.sink.passes_on else None
-            rows = self._connection.tensors(frame, at + 1 + 3 * runs, place)
-            answered = self._answered(words, at, runs, len(rows))
+            make_row = BlockRow if first is not None and first.sink.passes_on else None
+            rows = self._connection.tensors(frame, at + 1 + 3 * runs, make_row)
+            answered = self._decode_responses(words, at, runs, len(rows))
         except IndexError as error:
-            raise ProtocolError("an answer is cut short") from error
+            raise ProtocolError("a response is truncated") from error
         extras = frame.extras if frame.has_extras else _NOTHING
         if extras:
             self._take_times(extras.get("times", {}))
@@ -112,8 +115,8 @@ class Executions:
             del self.running[execution.id]
             execution.batch.executing = False
         if done:
-            over(done)
-        self._answer(answered, rows, extras)
+            on_end(done)
+        self._send_responses(answered, rows, extras)
         if extras:
             for number in extras.get("reschedule", ()):
                 request = self.open.pop(number, None)
@@ -121,12 +124,13 @@ class Executions:
                     request.reschedule()
 
     def caller(self, execution: int, request: int) -> tuple[Batch | None, InferRequest | None]:
-        """Return the batch that runs as `execution` (0: none) and the open request of number `request` - 1 (0: that of the batch, if it is alone there).
+        """Return the batch of `execution` (0: none) and the request with number `request` - 1.
 
-        None for what is over. Raises ProtocolError for a number that was never given.
+        If `request` is 0, it is the only request of the batch. Each is None if it has ended. Raises
+        `ProtocolError` for a number that was never used.
         """
         if execution > self._last or request > self._requests:
-            raise ProtocolError(f"there never was an execution {execution}, or a request {request - 1}")
+            raise ProtocolError(f"there is no execution {execution} or no request {request - 1}")
         running = self.running.get(execution)
         batch = None if running is None else running.batch
         if request:
@@ -135,24 +139,26 @@ class Executions:
             return batch, batch.requests[0]
         return batch, None
 
-    def left_to_go_on(self) -> Batch | None:
-        """Return what stands for code that no execution waits for: an execution of nothing; None where there never was another."""
+    def background_batch(self) -> Batch | None:
+        """Return an empty batch for code that outlives its execution; None before any batch."""
         return None if self._instance is None else Batch([], model=self._model, instance=self._instance)
 
     def cancel(self, request: InferRequest) -> None:
-        """Tell the worker that nobody waits for `request` any more; one whose execution has yet to begin is answered now."""
+        """Notify the worker that `request` is cancelled; fail it now if it has not begun."""
         numbers = [number for number, each in self.open.items() if each is request]
         if numbers:
             self._connection.send(Kind.CANCEL, numbers)
-            if self._waits(request):
+            if self._is_queued(request):
                 del self.open[numbers[0]]
                 request.respond(InferResponse.failed(request, Cancelled("Request cancelled")))
 
     def unfinished(self, begun: int) -> list[Batch]:
-        """Forget and return, oldest first, the batches without an answer, except the one that was being executed.
+        """Remove and return, oldest first, the batches that another worker may execute.
 
-        `begun` is the execution that began last. Those behind it did not begin. Those before it are over, and their answers
-        are lost with the worker; a decoupled model may have sent some of them. What joined an execution shares its fate.
+        `begun` is the last execution that began. It is not returned, because it may have ended the
+        worker. Later ones did not begin. Earlier ones have ended, but their responses are lost with
+        the worker. They are excluded for a decoupled model, which may have sent some responses, and
+        so are batches that joined an execution.
         """
         decoupled = self._model.config.model_transaction_policy.decoupled
         found = [
@@ -168,43 +174,46 @@ class Executions:
         self.open = {number: request for number, request in self.open.items() if id(request) not in again}
         return batches
 
-    def give_up(self) -> list[InferRequest]:
-        """Forget everything; return the requests that have no final answer."""
-        left = [request for request in self.open.values() if not request.answered]
+    def abandon(self) -> list[InferRequest]:
+        """Remove everything and return the requests without a final response."""
+        left = [request for request in self.open.values() if not request.finished]
         for execution in self.running.values():
             execution.batch.executing = False
         self.open.clear()
         self.running.clear()
         return left
 
-    def _waits(self, request: InferRequest) -> bool:
-        """Say whether the worker has `request` in line behind an execution that runs, which is to say in its queue."""
+    def _is_queued(self, request: InferRequest) -> bool:
+        """Return whether `request` waits in the queue of the worker, behind a running execution."""
         behind = list(self.running.values())[1:]
         return any(execution.batch is request.batch and not execution.joined for execution in behind)
 
-    def _done(self, words: Sequence[int]) -> list[Execution]:
+    def _decode_ended(self, words: Sequence[int]) -> list[WorkerExecution]:
         done = []
         for index in range(1, 1 + 3 * words[0], 3):
             execution = self.running.get(words[index])
             if execution is None:
-                raise ProtocolError(f"execution {words[index]} ended and was not running")
+                raise ProtocolError(f"execution {words[index]} ended but was not running")
             execution.batch.input_end_ns, execution.batch.infer_end_ns = words[index + 1], words[index + 2]
             done.append(execution)
         return done
 
     @staticmethod
-    def _answered(words: Sequence[int], at: int, runs: int, rows: int) -> list[tuple[int, int]]:
-        """Return number and flags of each answer; `runs` neighbours with the same flags are one entry of `words` behind `at`."""
+    def _decode_responses(words: Sequence[int], at: int, runs: int, rows: int) -> list[tuple[int, int]]:
+        """Return number and flags of each response.
+
+        In `words`, consecutive requests with the same flags are one entry.
+        """
         count = sum(words[at + 2 : at + 1 + 3 * runs : 3])
         if count > rows:
-            raise ProtocolError(f"{count} answers came with {rows} rows")
+            raise ProtocolError(f"{count} responses came with {rows} rows")
         return [
             (number, words[index + 2])
             for index in range(at + 1, at + 1 + 3 * runs, 3)
             for number in range(words[index], words[index] + words[index + 1])
         ]
 
-    def _answer(
+    def _send_responses(
         self, answered: Sequence[tuple[int, int]], rows: Sequence[Sequence[Tensor]], extras: Mapping[str, Any]
     ) -> None:
         errors, parameters = extras.get("errors", {}), extras.get("parameters", {})
@@ -213,20 +222,23 @@ class Executions:
         responses: list[InferResponse] = []
         for index, (number, flags) in enumerate(answered):
             request = self.open.get(number)
-            if request is None:  # given up meanwhile
+            if request is None:  # abandoned in the meantime
                 continue
             if flags & FINAL:
                 del self.open[number]
             response = InferResponse(rows[index], name, version, request.id)
             if errors or parameters or flags != FINAL:
-                _refine(response, flags, errors.get(str(index)), parameters.get(str(index)))
+                _set_details(response, flags, errors.get(str(index)), parameters.get(str(index)))
             requests.append(request)
             responses.append(response)
         if requests:
-            requests[0].owner.answer(requests, responses)
+            requests[0].owner.respond(requests, responses)
 
     def _take_times(self, times: Mapping[str, Sequence[int]]) -> None:
-        """Answers are counted when they come: those that go before the end of their execution bring its times along."""
+        """Set the times of batches whose responses precede the end of their execution.
+
+        The statistics are updated when a response is sent.
+        """
         for number, (input_end_ns, infer_end_ns) in times.items():
             batch = self._batch_of(number)
             if batch is not None:
@@ -244,9 +256,9 @@ class Executions:
         return None if request is None else request.batch
 
 
-def _refine(response: InferResponse, flags: int, error: Any, parameters: Any) -> None:
+def _set_details(response: InferResponse, flags: int, error: Any, parameters: Any) -> None:
     response.final, response.empty = bool(flags & FINAL), bool(flags & EMPTY)
     if error is not None:
-        response.error = told_error(error, None if error[0] == Code.CANCELLED else FailureReason.BACKEND)
+        response.error = decode_error(error, None if error[0] == Code.CANCELLED else FailureReason.BACKEND)
         response.outputs = ()
     response.parameters = parameters or NO_PARAMETERS

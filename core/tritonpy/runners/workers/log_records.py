@@ -1,4 +1,4 @@
-"""Log records that were made in a worker process."""
+"""Log records from worker processes."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import logging
 import msgspec
 
 
-class RecordSaid(msgspec.Struct):
-    """One record; `table` is text of several lines that is written as it is, `fields` are those of the server's log."""
+class LogRecordMessage(msgspec.Struct):
+    """A log record; `table` is multi-line text for verbatim output, `fields` are log fields."""
 
     logger: str
     level: int
@@ -19,12 +19,16 @@ class RecordSaid(msgspec.Struct):
     fields: dict[str, str | int] = {}
 
 
-def write_record(said: RecordSaid) -> None:
-    """Log it under its own name, where the settings of this process admit it."""
-    log = logging.getLogger(said.logger)
-    if not log.isEnabledFor(said.level):
+def write_record(record: LogRecordMessage) -> None:
+    """Log `record` under its logger if the log settings of this process allow it."""
+    log = logging.getLogger(record.logger)
+    if not log.isEnabledFor(record.level):
         return
-    fields: dict[str, object] = dict(said.fields)
-    if said.table:
-        fields["table"] = said.table
-    log.handle(log.makeRecord(said.logger, said.level, said.file, said.line, "%s", (said.message,), None, extra=fields))
+    fields: dict[str, object] = dict(record.fields)
+    if record.table:
+        fields["table"] = record.table
+    log.handle(
+        log.makeRecord(
+            record.logger, record.level, record.file, record.line, "%s", (record.message,), None, extra=fields
+        )
+    )

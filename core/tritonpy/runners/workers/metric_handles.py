@@ -1,4 +1,4 @@
-"""The metrics that one worker, or one frontend process, made: by the numbers that it knows them by."""
+"""Handles for the metrics that a worker or frontend process created."""
 
 from __future__ import annotations
 
@@ -14,43 +14,46 @@ from tritonpy.ipc import ProtocolError
 _Handle = TypeVar("_Handle", Metric, MetricFamily)
 
 
-class FamilySaid(msgspec.Struct):
-    """A family to make or to join."""
+class MetricFamilyMessage(msgspec.Struct):
+    """A metric family to create or to join."""
 
     name: str
     description: str
     kind: Literal["COUNTER", "GAUGE", "HISTOGRAM"]
 
 
-class MetricSaid(msgspec.Struct):
-    """A metric to make or to join; `family` is a number of a family."""
+class MetricMessage(msgspec.Struct):
+    """A metric to create or to join; `family` is the number of its family."""
 
     family: int
     labels: dict[str, Any] | None = None
     buckets: list[float] | None = None
 
 
-class ValueSaid(msgspec.Struct):
-    """What to do a metric with; `metric` is its number."""
+class MetricValueMessage(msgspec.Struct):
+    """A new value or increment for the metric with number `metric`."""
 
     metric: int
     value: float
 
 
-class MetricRead(msgspec.Struct):
-    """Whose value is asked for."""
+class MetricReadMessage(msgspec.Struct):
+    """The metric whose value is read."""
 
     metric: int
 
 
-class Dropped(msgspec.Struct):
-    """The number of what is not used any more."""
+class DropMessage(msgspec.Struct):
+    """The number of a metric or family to drop."""
 
     id: int
 
 
 class MetricHandles:
-    """Raises what the metrics themselves raise, and ProtocolError for a number that the worker was not given, or gave back."""
+    """Metrics and families by the numbers that the other process uses.
+
+    Methods raise the errors of the metrics, and `ProtocolError` for an unknown number.
+    """
 
     def __init__(self, metrics: ModelMetrics) -> None:
         self._model = metrics
@@ -59,66 +62,68 @@ class MetricHandles:
         self._metrics: dict[int, Metric] = {}
 
     def verbs(self) -> dict[str, tuple[type[Any], Callable[[Any], Any]]]:
-        """Return what may be asked and told of them: by name what its arguments are, and what acts on them."""
+        """Return the message type and the handler of each query about metrics."""
         return {
-            "metric_family": (FamilySaid, self.make_family),
-            "metric": (MetricSaid, self.make),
-            "metric_value": (MetricRead, self.value),
-            "metric_add": (ValueSaid, self.add),
-            "metric_set": (ValueSaid, self.set),
-            "metric_observe": (ValueSaid, self.observe),
-            "metric_drop": (Dropped, self.drop),
-            "metric_family_drop": (Dropped, self.drop_family),
+            "metric_family": (MetricFamilyMessage, self.make_family),
+            "metric": (MetricMessage, self.make),
+            "metric_value": (MetricReadMessage, self.value),
+            "metric_add": (MetricValueMessage, self.add),
+            "metric_set": (MetricValueMessage, self.set),
+            "metric_observe": (MetricValueMessage, self.observe),
+            "metric_drop": (DropMessage, self.drop),
+            "metric_family_drop": (DropMessage, self.drop_family),
         }
 
-    def make_family(self, said: FamilySaid) -> int:
-        """Make or join a family; return its number."""
-        return self._keep(self._families, self._model.family(said.name, said.description, MetricKind[said.kind]))
+    def make_family(self, message: MetricFamilyMessage) -> int:
+        """Create or join a family and return its number."""
+        return self._add(
+            self._families, self._model.family(message.name, message.description, MetricKind[message.kind])
+        )
 
-    def make(self, said: MetricSaid) -> int:
-        """Make or join a metric; return its number."""
-        return self._keep(self._metrics, _of(self._families, said.family).metric(said.labels, said.buckets))
+    def make(self, message: MetricMessage) -> int:
+        """Create or join a metric and return its number."""
+        return self._add(self._metrics, _find(self._families, message.family).metric(message.labels, message.buckets))
 
-    def value(self, said: MetricRead) -> float:
-        """Return a metric's value."""
-        return _of(self._metrics, said.metric).value()
+    def value(self, message: MetricReadMessage) -> float:
+        """Return the value of a metric."""
+        return _find(self._metrics, message.metric).value()
 
-    def add(self, said: ValueSaid) -> None:
-        """Add to a metric."""
-        _of(self._metrics, said.metric).increment(said.value)
+    def add(self, message: MetricValueMessage) -> None:
+        """Add a value to a metric."""
+        _find(self._metrics, message.metric).increment(message.value)
 
-    def set(self, said: ValueSaid) -> None:
-        """Replace a metric's value."""
-        _of(self._metrics, said.metric).set(said.value)
+    def set(self, message: MetricValueMessage) -> None:
+        """Set the value of a metric."""
+        _find(self._metrics, message.metric).set(message.value)
 
-    def observe(self, said: ValueSaid) -> None:
-        """Show a histogram one more value."""
-        _of(self._metrics, said.metric).observe(said.value)
+    def observe(self, message: MetricValueMessage) -> None:
+        """Add an observation to a histogram."""
+        _find(self._metrics, message.metric).observe(message.value)
 
-    def drop(self, said: Dropped) -> None:
-        """Give a metric up."""
-        _of(self._metrics, said.id).drop()
-        del self._metrics[said.id]
+    def drop(self, message: DropMessage) -> None:
+        """Drop a metric."""
+        _find(self._metrics, message.id).drop()
+        del self._metrics[message.id]
 
-    def drop_family(self, said: Dropped) -> None:
-        """Give a family up; its metrics keep their numbers until they are dropped themselves."""
-        _of(self._families, said.id).drop()
-        del self._families[said.id]
+    def drop_family(self, message: DropMessage) -> None:
+        """Drop a family; its metrics keep their numbers until they are dropped themselves."""
+        _find(self._families, message.id).drop()
+        del self._families[message.id]
 
     def close(self) -> None:
-        """Give everything up: the worker is gone."""
+        """Drop everything: the process is gone."""
         for family in self._families.values():
             family.drop()
         self._families.clear()
         self._metrics.clear()
 
-    def _keep(self, handles: dict[int, _Handle], handle: _Handle) -> int:
+    def _add(self, handles: dict[int, _Handle], handle: _Handle) -> int:
         number = next(self._numbers)
         handles[number] = handle
         return number
 
 
-def _of(handles: dict[int, _Handle], number: int) -> _Handle:
+def _find(handles: dict[int, _Handle], number: int) -> _Handle:
     try:
         return handles[number]
     except KeyError:

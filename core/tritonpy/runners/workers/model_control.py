@@ -1,4 +1,4 @@
-"""What a worker asks of the server's other models: to be loaded, to be unloaded, whether they serve."""
+"""Loading, unloading and readiness of other models, on behalf of a worker."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 from tritonpy.api.engine import Engine
 from tritonpy.errors import InvalidArgument, NotFound
 from tritonpy.ipc import ProtocolError
-from tritonpy.runners.workers.off_loop import on_a_thread
-from tritonpy.runners.workers.said import Int64
+from tritonpy.runners.workers.dedicated_thread import run_in_thread
+from tritonpy.runners.workers.messages import Int64
 
 
-class LoadSaid(msgspec.Struct):
+class LoadMessage(msgspec.Struct):
     """A model to load or reload; `files` are in base64."""
 
     name: str
@@ -24,41 +24,44 @@ class LoadSaid(msgspec.Struct):
     files: dict[str, str] = {}
 
 
-class UnloadSaid(msgspec.Struct):
+class UnloadMessage(msgspec.Struct):
     """A model to unload."""
 
     name: str
     unload_dependents: bool = False
 
 
-class ReadySaid(msgspec.Struct):
-    """A model that may serve, in a version or in any (-1)."""
+class ReadyMessage(msgspec.Struct):
+    """The model whose readiness is queried, in one version or any (-1)."""
 
     name: str
     version: Int64 = -1
 
 
 class ModelControl:
-    """Raises the engine's errors, in its words: what Triton puts before them is said by the worker."""
+    """Model control for a worker.
+
+    Methods raise the engine's errors unchanged. The worker adds the prefixes that Triton has.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def load(self, said: LoadSaid) -> Awaitable[None]:
-        """Load or reload; returns when the model serves."""
+    def load(self, message: LoadMessage) -> Awaitable[None]:
+        """Load or reload a model; finishes when it serves."""
         try:
-            files = {path: base64.b64decode(text, validate=True) for path, text in said.files.items()}
+            files = {path: base64.b64decode(text, validate=True) for path, text in message.files.items()}
         except (binascii.Error, ValueError) as error:
-            raise ProtocolError(f"a file of model '{said.name}' is not in base64: {error}") from error
-        return on_a_thread(partial(self._engine.load_model, said.name, said.config or None, files or None))
+            raise ProtocolError(f"a file of model '{message.name}' is not valid base64: {error}") from error
+        return run_in_thread(partial(self._engine.load_model, message.name, message.config or None, files or None))
 
-    def unload(self, said: UnloadSaid) -> Awaitable[None]:
-        """Start to unload."""
-        return on_a_thread(partial(self._engine.unload_model, said.name, said.unload_dependents))
+    def unload(self, message: UnloadMessage) -> Awaitable[None]:
+        """Start to unload a model."""
+        return run_in_thread(partial(self._engine.unload_model, message.name, message.unload_dependents))
 
-    def is_ready(self, said: ReadySaid) -> Awaitable[bool]:
-        """Say whether the model serves; one that nobody knows does not."""
-        return on_a_thread(partial(self._is_ready, said.name, said.version))
+    def is_ready(self, message: ReadyMessage) -> Awaitable[bool]:
+        """Return whether a model is ready; an unknown one is not."""
+        return run_in_thread(partial(self._is_ready, message.name, message.version))
 
     def _is_ready(self, name: str, version: int) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""How much memory a worker process has."""
+"""Memory usage of worker processes."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from tritonpy.devices import gpu_memory_of
 PROC = Path("/proc")
 
 
-def process_memory(pid: int, told: Iterable[MemoryUsage]) -> Iterator[MemoryUsage]:
-    """Yield what a process holds: of the host's memory what is resident, of other memory what its backend `told`, or else what the driver tells of GPUs."""
-    resident, told = resident_bytes(pid), list(told)
+def process_memory(pid: int, reported: Iterable[MemoryUsage]) -> Iterator[MemoryUsage]:
+    """Yield the memory usage of a process.
+
+    Host memory is the resident memory. Other memory is as `reported` by the backend, or else as the
+    GPU driver reports it.
+    """
+    resident, reported = resident_bytes(pid), list(reported)
     if resident is not None:
         yield MemoryUsage("CPU", 0, resident)
-    yield from (usage for usage in told if resident is None or usage.type != "CPU")
-    if not any(usage.type == "GPU" for usage in told):
+    yield from (usage for usage in reported if resident is None or usage.type != "CPU")
+    if not any(usage.type == "GPU" for usage in reported):
         yield from (MemoryUsage("GPU", gpu, size) for gpu, size in gpu_memory_of(pid).items())
 
 
 def resident_bytes(pid: int, proc: Path = PROC) -> int | None:
-    """Return what is resident of a process, and of what it shares with others its part; None where nobody tells.
+    """Return the resident bytes of a process, with its part of shared pages, or None if unknown.
 
-    Workers that were forked from one process share most of their memory: only the parts add up to what there is. Where the
-    system keeps the parts to itself, shared memory counts as a whole.
+    Workers that were forked from one process share most of their memory, so only the parts add up
+    to the total. If the system does not provide the parts, shared pages count in full.
     """
     with suppress(OSError, StopIteration):
         lines = (proc / str(pid) / "smaps_rollup").read_text().splitlines()

@@ -1,4 +1,4 @@
-"""The dispatcher's view of an instance that is a process."""
+"""The dispatcher's view of an instance in a worker process."""
 
 from __future__ import annotations
 
@@ -7,26 +7,29 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tritonpy.api.backend import InstanceContext
-from tritonpy.runners.rings import Rings
 from tritonpy.runners.slot import Slot
+from tritonpy.runners.wakeups import Wakeups
 
 
 class WorkerSlot(Slot):
-    """Rung, it has `feed` called on the event loop: at the end of the present turn, when the ring comes from the loop itself."""
+    """A slot whose `wake` calls `feed` on the event loop.
 
-    __slots__ = ("_feed", "_loop", "_rings")
+    A wake-up on the loop itself is deferred to the end of the iteration.
+    """
+
+    __slots__ = ("_feed", "_loop", "_wakeups")
 
     def __init__(
-        self, context: InstanceContext, loop: asyncio.AbstractEventLoop, rings: Rings, feed: Callable[[], None]
+        self, context: InstanceContext, loop: asyncio.AbstractEventLoop, wakeups: Wakeups, feed: Callable[[], None]
     ) -> None:
         super().__init__(context)
         self._loop = loop
-        self._rings = rings
+        self._wakeups = wakeups
         self._feed = feed
 
-    def ring(self) -> None:
-        if asyncio._get_running_loop() is self._loop and self._rings.loop is self._loop:
-            self._rings.soon(self._feed)
+    def wake(self) -> None:
+        if asyncio._get_running_loop() is self._loop and self._wakeups.loop is self._loop:
+            self._wakeups.soon(self._feed)
         else:
-            with suppress(RuntimeError):  # the loop is closed: nobody is left to be fed
+            with suppress(RuntimeError):  # the loop is closed, and the instance is gone
                 self._loop.call_soon_threadsafe(self._feed)

@@ -1,4 +1,4 @@
-"""Requests in flight: one that is awaited, and a stream of them."""
+"""Requests in flight: one request with one response, and a stream of requests."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ log = logging.getLogger("tritonpy.testing")
 
 
 class InferAsyncRequest(Sink):
-    """A request whose one answer is awaited, or passed to `callback` by the thread that answers.
+    """A request with one response, which callers wait for or get through `callback`.
 
-    After `client_timeout` seconds without one the request is cancelled, and the answer is InferenceServerException.
+    The thread that responds runs `callback`. After `client_timeout` seconds the request is
+    cancelled, and its outcome is InferenceServerException.
     """
 
     def __init__(self, callback: Callback | None = None, client_timeout: float | None = None) -> None:
         self._callback = callback
-        self._answered = threading.Event()
+        self._done = threading.Event()
         self._settling = threading.Lock()
         self._request: InferRequest | None = None
         self._outcome: Outcome | None = None
@@ -36,7 +37,10 @@ class InferAsyncRequest(Sink):
             self._timer.daemon = True
 
     def send(self, engine: Engine, request: InferRequest) -> None:
-        """Hand `request` to the engine. Raises InferenceServerException where it is refused."""
+        """Send `request` to the engine.
+
+        Raises InferenceServerException if the engine refuses it.
+        """
         self._request = request
         if self._timer is not None:
             self._timer.start()
@@ -50,11 +54,15 @@ class InferAsyncRequest(Sink):
         self._settle(_outcome(response, stream=False))
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait for the answer, at most `timeout` seconds (None: for ever); say whether it came."""
-        return self._answered.wait(timeout)
+        """Wait up to `timeout` seconds (None: no limit) and return whether the response arrived."""
+        return self._done.wait(timeout)
 
     def get_result(self, block: bool = True, timeout: float | None = None) -> InferResult:
-        """Return the result. Raises InferenceServerException for an error, or where there is none within `timeout` seconds."""
+        """Return the result.
+
+        Raises InferenceServerException for an error, or if no response arrives within `timeout`
+        seconds.
+        """
         if not self.wait(timeout if block else 0):
             raise InferenceServerException("failed to obtain inference response")
         assert self._outcome is not None
@@ -63,23 +71,26 @@ class InferAsyncRequest(Sink):
         return self._outcome
 
     def cancel(self) -> None:
-        """Ask the server to stop; `get_result` then raises, unless the answer came first."""
+        """Cancel the request. `get_result` then raises, unless the response came first."""
         if self._request is not None:
             self._request.cancel()
 
     def expire(self) -> None:
-        """Cancel the request because its time is over, unless the answer came first."""
+        """Cancel the request because its timeout passed, unless the response came first."""
         if self._settle(InferenceServerException("Deadline Exceeded", "DEADLINE_EXCEEDED")):
             self.cancel()
 
     def _settle(self, outcome: Outcome) -> bool:
-        """Take what comes first, the answer or the end of the time; say whether this did."""
+        """Set the outcome unless it is set: response or timeout.
+
+        Return whether this call set it.
+        """
         with self._settling:
             if self._outcome is not None:
                 return False
             self._outcome = outcome
         self._stop_timer()
-        self._answered.set()
+        self._done.set()
         if self._callback is not None:
             _deliver(self._callback, outcome)
         return True
@@ -90,39 +101,43 @@ class InferAsyncRequest(Sink):
 
 
 class Stream(Sink):
-    """The open requests of one stream; every answer goes to `callback` at once, in the order in which models answer."""
+    """The requests in flight of one stream. Every response goes to `callback` as it arrives."""
 
     def __init__(self, callback: Callback) -> None:
         self._callback = callback
         self._changed = threading.Condition()
-        self._open: list[InferRequest] = []
+        self._in_flight: list[InferRequest] = []
 
     def send(self, engine: Engine, request: InferRequest) -> None:
-        """Hand `request` to the engine; a refusal goes to the callback."""
+        """Send `request` to the engine. A refusal goes to the callback."""
         with self._changed:
-            self._open.append(request)
+            self._in_flight.append(request)
         try:
             engine.infer(request)
         except TritonError as error:
             self.put(request, InferResponse.failed(request, error))
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
-        if not response.empty or request.tag:  # the tag says whether the client wants the empty final answer
+        # the tag: whether the client receives empty final responses
+        if not response.empty or request.tag:
             _deliver(self._callback, _outcome(response, stream=True))
         if response.final:
             with self._changed:
-                self._open.remove(request)
+                self._in_flight.remove(request)
                 self._changed.notify_all()
 
     def stop(self, cancel_requests: bool) -> None:
-        """Return when every request has its final answer; cancel them first where asked."""
+        """Return when every request has its final response.
+
+        With `cancel_requests`, cancel them first.
+        """
         with self._changed:
-            waiting = list(self._open)
+            waiting = list(self._in_flight)
         if cancel_requests:
             for request in waiting:
                 request.cancel()
         with self._changed:
-            self._changed.wait_for(lambda: not self._open)
+            self._changed.wait_for(lambda: not self._in_flight)
 
 
 def _outcome(response: InferResponse, stream: bool) -> Outcome:

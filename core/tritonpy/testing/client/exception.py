@@ -6,7 +6,7 @@ from tritonpy.errors import TritonError
 
 
 class InferenceServerException(Exception):
-    """An error of the server or of the client's use; looks like tritonclient's class of the same name."""
+    """An error of the server or of the client's use, like tritonclient's class of this name."""
 
     def __init__(self, msg: str, status: str | None = None) -> None:
         super().__init__(msg)
@@ -17,11 +17,14 @@ class InferenceServerException(Exception):
         return f"[{self._status}] {self._message}" if self._status else self._message
 
     def message(self) -> str:
-        """Return the text of the error."""
+        """Return the error's text."""
         return self._message
 
     def status(self) -> str | None:
-        """Return the name of the server's error code (`INVALID_ARG`, `NOT_FOUND`, …), None for a mistake in using the client."""
+        """Return the name of the server's error code (`INVALID_ARG`, `NOT_FOUND`, …).
+
+        None means that the client was used incorrectly.
+        """
         return self._status
 
     @classmethod

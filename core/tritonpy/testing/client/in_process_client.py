@@ -1,4 +1,4 @@
-"""The client itself."""
+"""A client that calls an engine in the same process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tritonpy.testing.client.requested_output import spec_of
 from tritonpy.testing.client.settings import (
     change_log_settings,
     change_trace_settings,
-    told_log_settings,
-    told_trace_settings,
+    read_log_settings,
+    read_trace_settings,
 )
-from tritonpy.testing.client.wire_options import INFERENCE, QUESTION, STREAM, takes
+from tritonpy.testing.client.wire_options import INFERENCE, QUERY, STREAM, takes
 from tritonpy.types import NO_PARAMETERS, InferRequest, ParameterValue, RegionKind, RegionSlice, SequenceInfo, Sink
 
 T = TypeVar("T")
@@ -31,19 +31,20 @@ NO_SETTINGS: Mapping[str, Any] = {}
 
 
 class HasEngine(Protocol):
-    """A server, running or put together."""
+    """A server, running or only built."""
 
     @property
     def engine(self) -> Engine:
-        """The engine to talk to."""
+        """The engine to call."""
 
 
 class InProcessClient:
-    """Talks to an engine, or to a server that has one, without sockets; safe to share between threads.
+    """A client of an engine, or of a server with an engine, without sockets. It is thread-safe.
 
-    Methods, arguments and results are those of tritonclient.http, streams are those of tritonclient.grpc; what either takes for the wire alone, such as
-    `as_json` and `compression_algorithm`, may be given. `inputs` and `outputs` may be this
-    package's or either tritonclient's. Errors are InferenceServerException.
+    Methods, arguments and results are those of tritonclient.http, streams are those of
+    tritonclient.grpc. Arguments that only concern the wire, such as `as_json` and
+    `compression_algorithm`, are accepted and ignored. `inputs` and `outputs` may be this package's
+    or either tritonclient's. Errors are InferenceServerException.
     """
 
     def __init__(self, engine_or_server: Engine | HasEngine) -> None:
@@ -57,53 +58,53 @@ class InProcessClient:
         self.close()
 
     def close(self) -> None:
-        """End the stream, if there is one."""
+        """End the stream, if one is open."""
         self.stop_stream()
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def is_server_live(self) -> bool:
-        """Say whether the server runs."""
+        """Return whether the server runs."""
         return self._engine.is_live()
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def is_server_ready(self) -> bool:
-        """Say whether the server serves."""
+        """Return whether the server is ready for requests."""
         return self._engine.is_ready()
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def is_model_ready(self, model_name: str, model_version: str = "") -> bool:
-        """Say whether the model serves; False for an unknown one."""
+        """Return whether the model is ready; False for an unknown model."""
         try:
             return self._engine.is_model_ready(model_name, _version(model_version))
         except TritonError:
             return False
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_server_metadata(self) -> dict[str, Any]:
         """Return name, version and extensions."""
         return _object(self._engine.server_metadata)
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_model_metadata(self, model_name: str, model_version: str = "") -> dict[str, Any]:
         """Return name, versions, platform, inputs and outputs."""
         return _object(lambda: self._engine.model_metadata(model_name, _version(model_version)))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_model_config(self, model_name: str, model_version: str = "") -> dict[str, Any]:
         """Return the completed configuration."""
-        return config_to_dict(_ask(lambda: self._engine.model_config(model_name, _version(model_version))))
+        return config_to_dict(_call(lambda: self._engine.model_config(model_name, _version(model_version))))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_model_repository_index(self) -> list[dict[str, Any]]:
         """Return one entry per model version: name, version, state, reason."""
         return _objects(self._engine.repository_index)
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_inference_statistics(self, model_name: str = "", model_version: str = "") -> dict[str, Any]:
         """Return `{"model_stats": […]}` of one model, or of all."""
         return {"model_stats": _objects(lambda: self._engine.statistics(model_name, _version(model_version)))}
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def load_model(
         self,
         model_name: str,
@@ -111,68 +112,68 @@ class InProcessClient:
         files: Mapping[str, bytes] | None = None,
         versions: Sequence[int] = (),
     ) -> None:
-        """Load or reload all or some versions; returns when the model serves."""
-        _ask(lambda: self._engine.load_model(model_name, config, files, versions))
+        """Load or reload all or some versions, and return when the model is ready."""
+        _call(lambda: self._engine.load_model(model_name, config, files, versions))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def unload_model(
         self, model_name: str, unload_dependents: bool = False, versions: Sequence[int] = ()
     ) -> None:  # fmt: skip
         """Start to unload all or some versions."""
-        _ask(lambda: self._engine.unload_model(model_name, unload_dependents, versions))
+        _call(lambda: self._engine.unload_model(model_name, unload_dependents, versions))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def register_system_shared_memory(self, name: str, key: str, byte_size: int, offset: int = 0) -> None:
-        """Register part of a POSIX shared-memory object."""
-        _ask(lambda: self._engine.register_system_region(name, key, offset, byte_size))
+        """Register a part of a POSIX shared-memory object."""
+        _call(lambda: self._engine.register_system_region(name, key, offset, byte_size))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_system_shared_memory_status(self, region_name: str = "") -> list[dict[str, Any]]:
-        """Return the registered regions of the host's memory, or one."""
+        """Return one or all registered regions of host memory."""
         return _objects(lambda: self._engine.regions(RegionKind.SYSTEM, region_name))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def unregister_system_shared_memory(self, name: str = "") -> None:
-        """Unregister one region of the host's memory, or all."""
-        _ask(lambda: self._engine.unregister_regions(RegionKind.SYSTEM, name))
+        """Unregister one or all regions of host memory."""
+        _call(lambda: self._engine.unregister_regions(RegionKind.SYSTEM, name))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def register_cuda_shared_memory(self, name: str, raw_handle: bytes, device_id: int, byte_size: int) -> None:
-        """Register memory of a GPU by its IPC handle, in base64."""
-        _ask(lambda: self._engine.register_cuda_region(name, b64decode(raw_handle), device_id, byte_size))
+        """Register GPU memory by its IPC handle in base64."""
+        _call(lambda: self._engine.register_cuda_region(name, b64decode(raw_handle), device_id, byte_size))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_cuda_shared_memory_status(self, region_name: str = "") -> list[dict[str, Any]]:
-        """Return the registered regions of GPUs' memory, or one."""
+        """Return one or all registered regions of GPU memory."""
         return _objects(lambda: self._engine.regions(RegionKind.CUDA, region_name))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def unregister_cuda_shared_memory(self, name: str = "") -> None:
-        """Unregister one region of GPUs' memory, or all."""
-        _ask(lambda: self._engine.unregister_regions(RegionKind.CUDA, name))
+        """Unregister one or all regions of GPU memory."""
+        _call(lambda: self._engine.unregister_regions(RegionKind.CUDA, name))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_trace_settings(self, model_name: str | None = None) -> dict[str, Any]:
-        """Return what is traced of a model, or of those without settings of their own."""
-        return _ask(lambda: told_trace_settings(self._engine, model_name or ""))
+        """Return the trace settings of a model, or of models without their own settings."""
+        return _call(lambda: read_trace_settings(self._engine, model_name or ""))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def update_trace_settings(
         self, model_name: str | None = None, settings: Mapping[str, str | list[str] | None] = NO_SETTINGS
     ) -> dict[str, Any]:
-        """Change what is traced, and return all of it; None clears a value."""
-        _ask(lambda: change_trace_settings(self._engine, model_name or "", settings))
+        """Change trace settings and return all of them. None clears a value."""
+        _call(lambda: change_trace_settings(self._engine, model_name or "", settings))
         return self.get_trace_settings(model_name)
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def get_log_settings(self) -> dict[str, Any]:
-        """Return what is logged, and how."""
-        return _ask(lambda: told_log_settings(self._engine))
+        """Return the log settings."""
+        return _call(lambda: read_log_settings(self._engine))
 
-    @takes(QUESTION)
+    @takes(QUERY)
     def update_log_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Change what is logged, and return all of it."""
-        _ask(lambda: change_log_settings(self._engine, settings))
+        """Change log settings and return all of them."""
+        _call(lambda: change_log_settings(self._engine, settings))
         return self.get_log_settings()
 
     @takes(INFERENCE)
@@ -180,9 +181,9 @@ class InProcessClient:
         self, model_name: str, inputs: Sequence[Any], model_version: str = "", outputs: Sequence[Any] | None = None,
         request_id: str = "", *, client_timeout: float | None = None, **fields: Any,
     ) -> InferResult:  # fmt: skip
-        """Return the model's one answer; `fields` are those of `async_infer`.
+        """Return the model's only response. `fields` are those of `async_infer`.
 
-        After `client_timeout` seconds the request is cancelled and InferenceServerException raised.
+        After `client_timeout` seconds, cancels the request and raises InferenceServerException.
         """
         call = self.async_infer(
             model_name, inputs, model_version=model_version, outputs=outputs, request_id=request_id, **fields
@@ -196,10 +197,12 @@ class InProcessClient:
         self, model_name: str, inputs: Sequence[Any], callback: Callback | None = None, *,
         client_timeout: float | None = None, **fields: Any,
     ) -> InferAsyncRequest:  # fmt: skip
-        """Start an inference; with `callback`, `callback(result, error)` is called with the answer.
+        """Start an inference. With `callback`, call `callback(result, error)` with the response.
 
-        `fields`: model_version, outputs, request_id, sequence_id, sequence_start, sequence_end, priority, timeout (us), headers, parameters.
-        After `client_timeout` seconds the request is cancelled, and the answer is InferenceServerException.
+        - `fields`: model_version, outputs, request_id, sequence_id, sequence_start, sequence_end,
+          priority, timeout (µs), headers, parameters.
+        - `client_timeout`: seconds after which the request is cancelled with
+          InferenceServerException.
         """
         call = InferAsyncRequest(callback, client_timeout)
         call.send(self._engine, _request(call, model_name, inputs, **fields))
@@ -207,16 +210,19 @@ class InProcessClient:
 
     @takes(STREAM)
     def start_stream(self, callback: Callback) -> None:
-        """Open the stream; `callback(result, error)` is called with each answer, one of the two being None."""
+        """Open the stream. `callback(result, error)` gets each response; one argument is None."""
         if self._stream is not None:
-            raise InferenceServerException("a stream is open already: a client has one at a time")
+            raise InferenceServerException("a stream is already open: a client has only one at a time")
         self._stream = Stream(callback)
 
     @takes(INFERENCE)
     def async_stream_infer(
         self, model_name: str, inputs: Sequence[Any], *, enable_empty_final_response: bool = False, **fields: Any
     ) -> None:
-        """Send a request on the stream; decoupled models may answer any number of times. `fields` are those of `async_infer`."""
+        """Send a request on the stream. Decoupled models may send any number of responses.
+
+        `fields` are those of `async_infer`.
+        """
         if self._stream is None:
             raise InferenceServerException("no stream is open: call start_stream() first")
         request = _request(self._stream, model_name, inputs, **fields)
@@ -225,7 +231,7 @@ class InProcessClient:
         self._stream.send(self._engine, request)
 
     def stop_stream(self, cancel_requests: bool = False) -> None:
-        """Wait for the answers of the stream's requests, or cancel them, and close it."""
+        """Wait for the responses of the stream's requests, or cancel them, and close the stream."""
         stream, self._stream = self._stream, None
         if stream is not None:
             stream.stop(cancel_requests)
@@ -269,18 +275,18 @@ def _version(text: str) -> int:
     return int(text)
 
 
-def _object(question: Callable[[], Any]) -> dict[str, Any]:
-    tree: dict[str, Any] = msgspec.to_builtins(_ask(question))
+def _object(query: Callable[[], Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = msgspec.to_builtins(_call(query))
     return tree
 
 
-def _objects(question: Callable[[], Any]) -> list[dict[str, Any]]:
-    trees: list[dict[str, Any]] = msgspec.to_builtins(_ask(question))
+def _objects(query: Callable[[], Any]) -> list[dict[str, Any]]:
+    trees: list[dict[str, Any]] = msgspec.to_builtins(_call(query))
     return trees
 
 
-def _ask(question: Callable[[], T]) -> T:
+def _call(query: Callable[[], T]) -> T:
     try:
-        return question()
+        return query()
     except TritonError as error:
         raise InferenceServerException.of(error) from error

@@ -1,4 +1,4 @@
-"""Inputs of the client's requests, its own and tritonclient's."""
+"""Inputs of the client's requests: its own class, and those of tritonclient."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritonpy.types import DATATYPES, DTYPES, RegionSlice, Tensor, datatype_of, 
 
 
 class InferInput:
-    """One input; `shape` and `datatype` must be those of the array that is set."""
+    """One input. `shape` and `datatype` must match the array that is set."""
 
     def __init__(self, name: str, shape: Sequence[int], datatype: str) -> None:
         self._name = name
@@ -35,19 +35,22 @@ class InferInput:
         return self._datatype
 
     def set_shape(self, shape: Sequence[int]) -> Self:
-        """Change the shape; the data must be set anew."""
+        """Change the shape. The data must be set again."""
         self._shape = list(shape)
         self._tensor = None
         return self
 
     def set_shared_memory(self, region_name: str, byte_size: int, offset: int = 0) -> Self:
-        """Let the server take the data from a registered region."""
+        """Let the server read the data from a registered region."""
         part = RegionSlice(region_name, offset, byte_size)
         self._tensor = Tensor(self._name, self._datatype, tuple(self._shape), part)
         return self
 
     def set_data_from_numpy(self, input_tensor: npt.NDArray[Any], binary_data: bool = True) -> Self:
-        """Set the data; `binary_data` is taken for compatibility, nothing is serialised. Raises InferenceServerException where type or shape differ."""
+        """Set the data. `binary_data` exists for compatibility and has no effect.
+
+        Raises InferenceServerException if type or shape differ.
+        """
         found = datatype_of(input_tensor.dtype)
         if found != self._datatype:
             raise InferenceServerException(
@@ -57,19 +60,19 @@ class InferInput:
             raise InferenceServerException(
                 f"got unexpected numpy array shape {list(input_tensor.shape)}, expected {self._shape}"
             )
-        # copied, as the network would: the caller may reuse the array
+        # A copy, as over a network: the caller may reuse the array.
         self._tensor = Tensor.from_numpy(self._name, input_tensor.copy())
         return self
 
     def tensor(self) -> Tensor:
-        """Return what the server gets. Raises InferenceServerException where no data was set."""
+        """Return the tensor for the server. Raises InferenceServerException if no data is set."""
         if self._tensor is None:
             raise InferenceServerException(f"input '{self._name}' has no data: call set_data_from_numpy()")
         return self._tensor
 
 
 def tensor_of(item: Any) -> Tensor:
-    """Return the tensor of an InferInput of this package, of tritonclient.http or of tritonclient.grpc."""
+    """Return the tensor of an InferInput of this package or of tritonclient (http or grpc)."""
     if isinstance(item, InferInput):
         return item.tensor()
     name, datatype, shape = item.name(), item.datatype(), tuple(int(dim) for dim in item.shape())

@@ -1,4 +1,4 @@
-"""What tritonclient's inputs and outputs say of shared memory."""
+"""The shared-memory parameters of tritonclient's inputs and outputs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from tritonpy.types import RegionSlice
 
 
 def region_of(parameters: Mapping[str, Any]) -> RegionSlice | None:
-    """Return the region that the parameters of a tensor name, as values (HTTP) or as messages (gRPC); None where they name none."""
+    """Return the region in a tensor's parameters, or None if they have none.
+
+    The parameters are values (HTTP) or messages (gRPC).
+    """
     if "shared_memory_region" not in parameters:
         return None
     name = parameters["shared_memory_region"]
-    offset, byte_size = (_number(parameters, f"shared_memory_{what}") for what in ("offset", "byte_size"))
+    offset, byte_size = (_number(parameters, f"shared_memory_{part}") for part in ("offset", "byte_size"))
     return RegionSlice(name if isinstance(name, str) else name.string_param, offset, byte_size)
 
 

@@ -1,4 +1,4 @@
-"""Outputs that the client asks for."""
+"""Requested outputs of the client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tritonpy.types import OutputSpec
 
 
 class InferRequestedOutput:
-    """One wanted output; with `class_count` > 0 its best classes instead of its data."""
+    """One requested output. With `class_count` > 0 the server returns its top classes instead."""
 
     def __init__(self, name: str, binary_data: bool = True, class_count: int = 0) -> None:
         self._binary = binary_data
@@ -21,22 +21,28 @@ class InferRequestedOutput:
         return self._spec.name
 
     def set_shared_memory(self, region_name: str, byte_size: int, offset: int = 0) -> None:
-        """Let the server put the data into a registered region. Raises InferenceServerException for an output of classes."""
+        """Let the server write the data into a registered region.
+
+        Raises InferenceServerException for a classification output.
+        """
         if self._spec.classification:
             raise InferenceServerException("shared memory can't be set on classification output")
         self._spec = OutputSpec(self.name(), region=region_name, offset=offset, byte_size=byte_size)
 
     def unset_shared_memory(self) -> None:
-        """Take the data in the answer again."""
+        """Return the data in the response again."""
         self._spec = OutputSpec(self.name(), binary=self._binary)
 
     def spec(self) -> OutputSpec:
-        """Return what the server gets."""
+        """Return the specification for the server."""
         return self._spec
 
 
 def spec_of(item: Any) -> OutputSpec:
-    """Return the specification of an InferRequestedOutput of this package, of tritonclient.http or of tritonclient.grpc."""
+    """Return the specification of an InferRequestedOutput.
+
+    It may be of this package, tritonclient.http or tritonclient.grpc.
+    """
     if isinstance(item, InferRequestedOutput):
         return item.spec()
     tensor = item._get_tensor()

@@ -1,4 +1,4 @@
-"""Trace and log settings as tritonclient.http tells and takes them."""
+"""Trace and log settings in the format of tritonclient.http."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from tritonpy.api.engine import Engine
 from tritonpy.errors import InvalidArgument, Unsupported
 from tritonpy.logs import LogChanges
-from tritonpy.tracing.texts import trace_changes, trace_texts
+from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
 
 _LOG_FIELDS = {
     "log_file": "file",
@@ -22,31 +22,31 @@ _LOG_FIELDS = {
 }
 
 
-def told_trace_settings(engine: Engine, model_name: str) -> dict[str, Any]:
-    """Return what applies to a model: the levels as a list, everything else as text."""
+def read_trace_settings(engine: Engine, model_name: str) -> dict[str, Any]:
+    """Return the settings of a model: the levels as a list, all others as text."""
     texts = trace_texts(engine.trace_settings(model_name))
     return {name: values if name == "trace_level" else values[0] for name, values in texts.items()}
 
 
 def change_trace_settings(engine: Engine, model_name: str, changes: Mapping[str, str | list[str] | None]) -> None:
-    """Follow new values, each one text or several; None clears."""
+    """Apply new values, each a text or a list of texts. None clears a setting."""
     texts = {name: [value] if isinstance(value, str) else value for name, value in changes.items()}
     engine.change_trace_settings(trace_changes(texts, gap=""), model_name)
 
 
-def told_log_settings(engine: Engine) -> dict[str, Any]:
-    """Return what is logged, and how."""
+def read_log_settings(engine: Engine) -> dict[str, Any]:
+    """Return the log settings."""
     settings = engine.log_settings()
     return {name: getattr(settings, field) for name, field in _LOG_FIELDS.items()}
 
 
 def change_log_settings(engine: Engine, changes: Mapping[str, Any]) -> None:
-    """Follow new values; None asks for nothing."""
+    """Apply new values. None leaves a setting unchanged."""
     if changes.get("log_file") is not None:
         raise Unsupported("log file location can not be updated through network protocol")
     fields = {_LOG_FIELDS[name]: value for name, value in changes.items() if name in _LOG_FIELDS and value is not None}
     try:
-        asked = msgspec.convert(fields, LogChanges)
+        requested = msgspec.convert(fields, LogChanges)
     except msgspec.ValidationError as error:
         raise InvalidArgument(str(error)) from error
-    engine.change_log_settings(asked)
+    engine.change_log_settings(requested)

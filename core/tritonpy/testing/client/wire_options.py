@@ -1,4 +1,4 @@
-"""What tritonclient's methods take and a call without a wire has no use for."""
+"""Arguments of tritonclient's methods that have no meaning without a wire."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-QUESTION = frozenset({"headers", "query_params", "client_timeout", "as_json"})
+QUERY = frozenset({"headers", "query_params", "client_timeout", "as_json"})
 STREAM = frozenset({"headers", "compression_algorithm"})
 INFERENCE = frozenset(
     {"query_params", "compression_algorithm", "request_compression_algorithm", "response_compression_algorithm"}
@@ -16,7 +16,10 @@ INFERENCE = frozenset(
 
 
 def takes(names: frozenset[str]) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Let a method be called with these too, and do without them; what else it does not know is still a TypeError."""
+    """Let a method accept and ignore the arguments `names`.
+
+    Other unknown arguments stay a TypeError.
+    """
 
     def decorate(method: Callable[..., T]) -> Callable[..., T]:
         @functools.wraps(method)

@@ -1,3 +1,6 @@
-"""Contract tests: one class per kind of plugin, to be subclassed as `Test…` in a plugin's own tests."""
+"""Contract tests: one class per kind of plugin.
+
+A plugin's tests derive `Test…` classes from them.
+"""
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ from tritonpy.testing.contracts.plugin import PluginContract
 
 
 class AuthenticatorContract(PluginContract):
-    """What `Authenticator` promises. Give `plugin_class`, `known_headers` and `unknown_headers`.
+    """The contract of `Authenticator`. Set `plugin_class`, `known_headers` and `unknown_headers`.
 
-    `denied` is a verb and a model that the known caller has no right to (None: it may do everything).
+    `denied` is a verb and a model that the known principal has no right to (None: it has every
+    right).
     """
 
     interface = Authenticator
@@ -27,20 +28,20 @@ class AuthenticatorContract(PluginContract):
         assert isinstance(authenticator, Authenticator)
         return authenticator
 
-    def test_a_known_caller_is_named(self) -> None:
+    def test_known_credentials_give_a_principal_with_a_name(self) -> None:
         principal = self.make().authenticate(self.known_headers)
-        assert isinstance(principal, Principal), f"the known headers gave {principal!r}"
+        assert isinstance(principal, Principal), f"the known headers returned {principal!r}"
         assert principal.name, "the principal has no name"
 
-    def test_an_unknown_caller_is_nobody(self) -> None:
+    def test_unknown_credentials_give_no_principal(self) -> None:
         assert self.make().authenticate(self.unknown_headers) is None
 
-    def test_headers_that_say_nothing_are_no_error(self) -> None:
+    def test_malformed_headers_are_no_error(self) -> None:
         for headers in ({}, {"authorization": ""}, {"authorization": "\xff nonsense"}):
             principal = self.make().authenticate(headers)
             assert principal is None or isinstance(principal, Principal)
 
-    def test_it_answers_between_start_and_close_and_close_needs_no_start(self) -> None:
+    def test_it_authenticates_between_start_and_close_and_closes_without_start(self) -> None:
         self.make().close()
         authenticator = self.make()
         authenticator.start()
@@ -50,13 +51,13 @@ class AuthenticatorContract(PluginContract):
             authenticator.close()
             authenticator.close()
 
-    def test_rights_are_yes_or_no(self) -> None:
+    def test_rights_are_booleans(self) -> None:
         authenticator = self.make()
         principal = authenticator.authenticate(self.known_headers)
-        assert principal is not None, "the known headers gave nobody"
+        assert principal is not None, "the known headers returned no principal"
         for verb in Verb:
             for model in ("", "some_model"):
-                answer = authenticator.allows(principal, verb, model)
-                assert isinstance(answer, bool), f"allows({verb}, '{model}') gave {answer!r}"
+                result = authenticator.allows(principal, verb, model)
+                assert isinstance(result, bool), f"allows({verb}, '{model}') returned {result!r}"
         if self.denied is not None:
             assert not authenticator.allows(principal, *self.denied), f"{self.denied} must be denied"

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tritonpy.api.backend import Backend
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.testing.backend_harness import BackendHarness
-from tritonpy.testing.contracts.optional import given, only_where
+from tritonpy.testing.contracts.optional import given, only_if
 from tritonpy.testing.contracts.plugin import PluginContract
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.sample_inputs import random_inputs
@@ -24,41 +24,50 @@ SEED = 20
 
 
 class BackendContract(PluginContract):
-    """What `Backend` promises. Give `plugin_class` and `config`, and write the model's files in `write_model`.
+    """The contract of `Backend`.
 
-    class TestDoubler(BackendContract):
-        plugin_class = Doubler
-        config = 'backend: "doubler" max_batch_size: 8 input { name: "IN" data_type: TYPE_FP32 dims: 4 } output { … }'
+    Set `plugin_class` and `config`, and write the model in `write_model`.
 
-    `config` must be complete unless `auto_complete` adds what is missing. `make_inputs` gives random values unless
-    overridden. Override `bad_inputs` where some inputs make the model fail: then failures are checked too. Where `config` has the
-    parameter `isolation: process`, the same is checked of instances that are processes.
+        class TestDoubler(BackendContract):
+            plugin_class = Doubler
+            config = 'backend: "doubler" max_batch_size: 8 input { … } output { … }'
+
+    `config` must be complete unless `auto_complete` adds the missing parts. `make_inputs` returns
+    random values unless overridden. Override `bad_inputs` to check failures. With the parameter
+    `isolation: process` in `config`, the instances under test are processes.
     """
 
     interface = Backend
     hook = "tritonpy_backends"
     config: ClassVar[str]
-    tolerance: ClassVar[float] = 1e-5  # relative and absolute, between a row alone and the same row in a batch
+    # relative and absolute, between results of a row alone and in a batch
+    tolerance: ClassVar[float] = 1e-5
 
     def write_model(self, version_folder: Path) -> None:
         """Write the files of a version (optional)."""
 
     def make_inputs(self, harness: BackendHarness, random: Random, rows: int) -> dict[str, Array]:
-        """Return inputs of one request; shapes beside the rows must not vary (optional)."""
+        """Return inputs of one request. Only the number of rows may vary (optional)."""
         return random_inputs(harness.model.config, random, rows)
 
     def bad_inputs(self, harness: BackendHarness, random: Random) -> Mapping[str, Array]:
-        """Return inputs with which the model fails (optional)."""
+        """Return inputs that make the model fail (optional)."""
         raise NotImplementedError
 
     def load(self, folder: Path) -> BackendHarness:
-        """Return the harness for a model whose files lie in `folder`; enter it to load."""
+        """Return the harness for a model whose files are in `folder`.
+
+        Entering it loads the model.
+        """
         (folder / "1").mkdir(parents=True, exist_ok=True)
         self.write_model(folder / "1")
         return BackendHarness(self.plugin_class, model_config(self.config), folder, self.options)
 
     def requests(self, harness: BackendHarness, count: int) -> list[InferRequest]:
-        """Return the requests of one batch: 1 or 2 rows each, or one request for a model that does not batch."""
+        """Return the requests of one batch.
+
+        Each request has 1 or 2 rows. A model that does not batch gets one request.
+        """
         random = Random(SEED)
         most = harness.model.config.max_batch_size
         rows = [1] if most <= 1 else [1 + number % min(2, most // 2) for number in range(min(count, most // 2))]
@@ -66,40 +75,40 @@ class BackendContract(PluginContract):
 
     def test_loads_and_answers(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
-            [answers] = harness.execute(*self.requests(harness, 1))
-            _succeeded(answers)
+            [responses] = harness.execute(*self.requests(harness, 1))
+            _successful_responses(responses)
 
     def test_every_request_of_a_batch_is_answered_exactly_once(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
-            for answers in harness.execute(*self.requests(harness, 4)):
-                _succeeded(answers)
+            for responses in harness.execute(*self.requests(harness, 4)):
+                _successful_responses(responses)
                 if not harness.model.config.model_transaction_policy.decoupled:
-                    assert len(answers) == 1, f"{len(answers)} answers from a model that is not decoupled"
+                    assert len(responses) == 1, f"{len(responses)} responses from a model that is not decoupled"
 
     def test_outputs_have_the_configured_types_and_rows(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             requests = self.requests(harness, 3)
-            for request, answers in zip(requests, harness.execute(*requests), strict=True):
-                for response in _succeeded(answers):
+            for request, responses in zip(requests, harness.execute(*requests), strict=True):
+                for response in _successful_responses(responses):
                     _check_outputs(harness, request, response)
 
-    def test_a_row_gives_the_same_alone_and_in_a_batch(self, tmp_path: Path) -> None:
+    def test_a_row_has_the_same_result_alone_and_in_a_batch(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             together = harness.execute(*self.requests(harness, 3))
             for request, expected in zip(self.requests(harness, 3), together, strict=True):
                 [alone] = harness.execute(request)
-                _same_answers(_succeeded(alone), _succeeded(expected), self.tolerance)
+                _check_same_responses(_successful_responses(alone), _successful_responses(expected), self.tolerance)
 
-    def test_a_requested_output_comes_alone(self, tmp_path: Path) -> None:
+    def test_only_requested_outputs_are_returned(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             inputs = self.make_inputs(harness, Random(SEED), 1)
             for name in harness.model.output_types:
-                [answers] = harness.execute(harness.request(inputs, [name]))
-                for response in _succeeded(answers):
+                [responses] = harness.execute(harness.request(inputs, [name]))
+                for response in _successful_responses(responses):
                     found = [tensor.name for tensor in response.outputs]
-                    assert found == [name], f"only '{name}' was asked for, the answer has {found}"
+                    assert found == [name], f"only '{name}' was requested, the response has {found}"
 
-    def test_inputs_are_left_as_they_came(self, tmp_path: Path) -> None:
+    def test_inputs_are_not_modified(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             requests = self.requests(harness, 1)
             before = [{name: tensor.data.tobytes() for name, tensor in request.inputs.items()} for request in requests]
@@ -107,43 +116,43 @@ class BackendContract(PluginContract):
             after = [{name: tensor.data.tobytes() for name, tensor in request.inputs.items()} for request in requests]
             assert before == after, "the backend changed an input in place"
 
-    @only_where(given("bad_inputs"))
-    def test_a_failure_answers_the_batch_and_the_instance_goes_on(self, tmp_path: Path) -> None:
+    @only_if(given("bad_inputs"))
+    def test_a_failing_batch_gets_an_error_and_the_instance_keeps_working(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             bad = self.bad_inputs(harness, Random(SEED))
-            [answers] = harness.execute(harness.request(bad))
-            assert answers[-1].error is not None, "the bad inputs were answered without an error"
-            assert answers[-1].error.message, "the error has no text"
-            [answers] = harness.execute(*self.requests(harness, 1))
-            _succeeded(answers)
+            [responses] = harness.execute(harness.request(bad))
+            assert responses[-1].error is not None, "the bad inputs caused no error"
+            assert responses[-1].error.message, "the error has no text"
+            [responses] = harness.execute(*self.requests(harness, 1))
+            _successful_responses(responses)
 
-    def test_two_versions_live_side_by_side(self, tmp_path: Path) -> None:
+    def test_two_versions_are_loaded_at_the_same_time(self, tmp_path: Path) -> None:
         with self.load(tmp_path / "new") as new:
             with self.load(tmp_path / "old") as old:
                 [expected] = old.execute(*self.requests(old, 1))
-            [answers] = new.execute(*self.requests(new, 1))
-            _same_answers(_succeeded(answers), _succeeded(expected), self.tolerance)
+            [responses] = new.execute(*self.requests(new, 1))
+            _check_same_responses(_successful_responses(responses), _successful_responses(expected), self.tolerance)
 
-    def test_what_it_says_of_its_memory_is_a_number_of_bytes_per_kind_and_device(self, tmp_path: Path) -> None:
+    def test_memory_usage_gives_bytes_per_kind_and_device(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             harness.execute(*self.requests(harness, 1))
             for usage in harness.memory_usage():
                 assert isinstance(usage, MemoryUsage), f"{usage!r} is no MemoryUsage"
-                assert usage.type in {"CPU", "CPU_PINNED", "GPU"}, f"there is no memory of the type '{usage.type}'"
+                assert usage.type in {"CPU", "CPU_PINNED", "GPU"}, f"'{usage.type}' is no type of memory"
                 assert isinstance(usage.id, int), f"the device is {usage.id!r}"
                 assert usage.id >= 0, f"there is no device {usage.id}"
                 assert isinstance(usage.byte_size, int), f"the size is {usage.byte_size!r}"
                 assert usage.byte_size >= 0, f"the size is {usage.byte_size}"
 
-    def test_close_may_come_twice(self, tmp_path: Path) -> None:
+    def test_close_may_be_called_twice(self, tmp_path: Path) -> None:
         with self.load(tmp_path) as harness:
             harness.close_instance()
 
 
-def _succeeded(answers: Sequence[InferResponse]) -> list[InferResponse]:
-    for response in answers:
-        assert response.error is None, f"the model answered with an error: {response.error}"
-    return [response for response in answers if not response.empty]
+def _successful_responses(responses: Sequence[InferResponse]) -> list[InferResponse]:
+    for response in responses:
+        assert response.error is None, f"the model responded with an error: {response.error}"
+    return [response for response in responses if not response.empty]
 
 
 def _check_outputs(harness: BackendHarness, request: InferRequest, response: InferResponse) -> None:
@@ -158,13 +167,15 @@ def _check_outputs(harness: BackendHarness, request: InferRequest, response: Inf
             assert tensor.shape[0] == request.batch_size, f"output '{tensor.name}' has {tensor.shape[0]} rows"
 
 
-def _same_answers(found: Sequence[InferResponse], expected: Sequence[InferResponse], tolerance: float) -> None:
-    assert len(found) == len(expected), f"{len(found)} answers instead of {len(expected)}"
+def _check_same_responses(found: Sequence[InferResponse], expected: Sequence[InferResponse], tolerance: float) -> None:
+    assert len(found) == len(expected), f"{len(found)} responses instead of {len(expected)}"
     for one, other in zip(found, expected, strict=True):
         assert [tensor.name for tensor in one.outputs] == [tensor.name for tensor in other.outputs]
         for left, right in zip(one.outputs, other.outputs, strict=True):
             assert left.shape == right.shape, f"output '{left.name}' has shape {left.shape} instead of {right.shape}"
-            assert _close(left.numpy(), right.numpy(), tolerance), f"output '{left.name}' depends on the rows beside it"
+            assert _close(left.numpy(), right.numpy(), tolerance), (
+                f"output '{left.name}' depends on other rows of the batch"
+            )
 
 
 def _close(left: Array, right: Array, tolerance: float) -> bool:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run
 from tritonpy.testing.contracts.plugin import PluginContract
 from tritonpy.testing.parse import model_config
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest
 
 NOW_NS = 1_000_000_000
@@ -17,7 +17,10 @@ MANY_STEPS = 1_000
 
 
 class BatchPolicyContract(PluginContract):
-    """What `BatchPolicy` promises. Give `plugin_class` and `config`, the complete text of a model's configuration."""
+    """The contract of `BatchPolicy`. Set `plugin_class` and `config`.
+
+    `config` is the complete text of a model's configuration.
+    """
 
     interface = BatchPolicy
     hook = "tritonpy_batch_policies"
@@ -29,7 +32,7 @@ class BatchPolicyContract(PluginContract):
         assert isinstance(policy, BatchPolicy)
         return policy
 
-    def test_a_run_comes_in_the_end_and_has_requests_to_run(self) -> None:
+    def test_every_plan_ends_in_a_run_with_requests(self) -> None:
         for seed in SEEDS:
             self._until_run(self.make(), self._pending(seed))
 
@@ -38,22 +41,22 @@ class BatchPolicyContract(PluginContract):
         for seed in SEEDS:
             pending = self._pending(seed)
             first = policy.plan(pending, NOW_NS)
-            assert policy.plan(pending, NOW_NS) == first, "the same question got another answer"
+            assert policy.plan(pending, NOW_NS) == first, "two calls with the same arguments returned different plans"
 
-    def test_a_plan_leaves_the_queue_as_it_is(self) -> None:
+    def test_a_plan_does_not_change_the_queue(self) -> None:
         policy, pending = self.make(), self._pending(1)
         requests, sizes = list(pending.requests), list(pending.sizes)
         policy.plan(pending, NOW_NS)
         assert list(pending.requests) == requests, "plan() changed the requests"
         assert list(pending.sizes) == sizes, "plan() changed the sizes"
 
-    def test_a_shorter_queue_is_planned_for_too(self) -> None:
+    def test_a_shorter_queue_is_planned(self) -> None:
         for seed in SEEDS:
             pending = self._pending(seed)
             for count in range(1, len(pending.sizes) + 1):
                 self._until_run(self.make(), pending.first(count))
 
-    def test_learning_changes_no_promise(self) -> None:
+    def test_the_contract_holds_after_executions_are_reported(self) -> None:
         policy, random = self.make(), Random(0)
         for seed in SEEDS:
             pending = self._pending(seed)
@@ -61,7 +64,7 @@ class BatchPolicyContract(PluginContract):
             self._cut(policy, pending, run.count, now_ns)
             policy.executed(sum(pending.sizes[: run.count]), random.randrange(1, 10_000_000))
 
-    def test_batches_may_leave_before_others_are_executed(self) -> None:
+    def test_batches_may_be_cut_before_earlier_ones_are_executed(self) -> None:
         policy = self.make()
         policy.instances_changed(len(SEEDS))
         for seed in SEEDS:
@@ -71,7 +74,7 @@ class BatchPolicyContract(PluginContract):
         for _ in SEEDS:
             policy.executed(1, 1_000_000)
 
-    def test_instances_may_come_and_go(self) -> None:
+    def test_the_number_of_instances_may_change(self) -> None:
         policy = self.make()
         for seed in SEEDS:
             policy.instances_changed(seed % 4)
@@ -96,12 +99,12 @@ class BatchPolicyContract(PluginContract):
                     f"Run({decision.count}) of {len(pending.sizes)} requests"
                 )
                 return decision, now_ns
-            assert decision.until_ns > now_ns, f"Wait({decision.until_ns}) at {now_ns}: that time has passed"
+            assert decision.until_ns > now_ns, f"Wait({decision.until_ns}) at {now_ns}: that time is in the past"
             now_ns = decision.until_ns
         raise AssertionError(f"the policy waited {MANY_STEPS} times and never ran: {list(pending.sizes)}")
 
     def _pending(self, seed: int) -> Pending:
-        random, sink = Random(seed), Witness().sink
+        random, sink = Random(seed), RecordingSink().sink
         left, sizes = model_config(self.config).max_batch_size, list[int]()
         for _ in range(random.randint(1, 12)):
             if left:

@@ -17,7 +17,10 @@ KEY, OTHER_KEY = b"\x00\xff" * 16, b"other"
 
 
 class CacheContract(PluginContract):
-    """What `Cache` promises. Give `plugin_class`, and in `options` what it needs to hold a few kilobytes."""
+    """The contract of `Cache`.
+
+    Set `plugin_class`, and `options` with a capacity of a few kilobytes.
+    """
 
     interface = Cache
     hook = "tritonpy_caches"
@@ -32,7 +35,7 @@ class CacheContract(PluginContract):
         cache = self.make()
         assert cache.lookup(KEY) is None
         cache.insert(KEY, [_tensor("OUT", [1.0])])
-        assert cache.lookup(OTHER_KEY) is None, "another key found what was stored"
+        assert cache.lookup(OTHER_KEY) is None, "lookup() found the entry of another key"
         cache.close()
 
     def test_outputs_of_every_type_come_back_equal(self) -> None:
@@ -55,7 +58,7 @@ class CacheContract(PluginContract):
         _check_equal(cache.lookup(KEY), expected)
         cache.close()
 
-    def test_what_was_found_cannot_spoil_what_is_stored(self) -> None:
+    def test_changing_a_found_tensor_does_not_change_the_stored_one(self) -> None:
         cache = self.make()
         cache.insert(KEY, [_tensor("OUT", [1.0])])
         found = cache.lookup(KEY)
@@ -72,7 +75,7 @@ class CacheContract(PluginContract):
         _check_equal(cache.lookup(KEY), [_tensor("OUT", [1.0])])
         cache.close()
 
-    def test_threads_may_meet(self) -> None:
+    def test_concurrent_calls_are_safe(self) -> None:
         cache = self.make()
 
         def work(_number: int) -> None:

@@ -11,7 +11,10 @@ from tritonpy.testing.contracts.plugin import PluginContract
 
 
 class CommandContract(PluginContract):
-    """What `Command` promises. Give `plugin_class`, and `arguments` with which it ends with `status`."""
+    """The contract of `Command`.
+
+    Set `plugin_class`, `arguments`, and the exit `status` for them.
+    """
 
     interface = Command
     hook = "tritonpy_commands"
@@ -19,7 +22,7 @@ class CommandContract(PluginContract):
     status: ClassVar[int] = 0
 
     def parser(self) -> argparse.ArgumentParser:
-        """Return a parser that the command configured."""
+        """Return a parser configured by the command."""
         parser = argparse.ArgumentParser(prog=f"tritonpy {self.name}", exit_on_error=False)
         self.plugin_class().configure(parser)
         return parser

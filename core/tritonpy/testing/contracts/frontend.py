@@ -14,20 +14,22 @@ from tritonpy.api.engine import Engine
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.config.server import decode_options
 from tritonpy.errors import StartupError
-from tritonpy.testing.contracts.optional import given, only_where
+from tritonpy.testing.contracts.optional import given, only_if
 from tritonpy.testing.contracts.plugin import PluginContract
+from tritonpy.testing.recording_sink import WAIT_S
 from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.witness import PATIENCE_S
 
 HOST = "127.0.0.1"
-GLANCE_S = 0.1  # how long something that must not happen gets to happen
+OBSERVATION_S = 0.1  # observation time for events that must not happen
 
 
 class FrontendContract(PluginContract):
-    """What `Frontend` promises. Give `plugin_class`; override `call` where the frontend takes inferences: then
-    answers and draining are checked too.
+    """The contract of `Frontend`.
 
-    The tests set the option named by `port_option`; the frontend must take a free port for 0 and tell it in `address`.
+    Set `plugin_class`; override `call` if the frontend serves inferences.
+
+    With `call`, responses and draining are checked, too. The tests set the option named by
+    `port_option`. The frontend must choose a free port for 0 and return it in `address`.
     """
 
     interface = Frontend
@@ -35,7 +37,10 @@ class FrontendContract(PluginContract):
     port_option: ClassVar[str] = "port"
 
     def call(self, address: str) -> None:
-        """Infer with the toy model `identity` at `address` and check the answer; raise where it is refused. Runs in a thread."""
+        """Infer with the toy model `identity` at `address` and check the response.
+
+        It runs in a thread and must raise if the request is refused.
+        """
         raise NotImplementedError
 
     def make(self, port: int = 0) -> Frontend:
@@ -53,9 +58,9 @@ class FrontendContract(PluginContract):
         try:
             yield frontend
         finally:
-            await asyncio.wait_for(frontend.stop(), PATIENCE_S)
+            await asyncio.wait_for(frontend.stop(), WAIT_S)
 
-    def test_it_can_be_reached_from_start_to_stop(self) -> None:
+    def test_it_accepts_connections_from_start_to_stop(self) -> None:
         async def scenario(engine: ToyEngine) -> None:
             assert self.make().address() == "", "address() must be empty before start()"
             async with self.started(engine) as frontend:
@@ -69,7 +74,7 @@ class FrontendContract(PluginContract):
 
         _run(scenario)
 
-    def test_a_taken_port_is_named(self) -> None:
+    def test_an_error_names_the_port_in_use(self) -> None:
         async def scenario(engine: ToyEngine) -> None:
             with socket.create_server((HOST, 0)) as taken:
                 port = taken.getsockname()[1]
@@ -95,7 +100,7 @@ class FrontendContract(PluginContract):
 
         _run(scenario)
 
-    def test_stop_needs_no_start_and_may_come_twice(self) -> None:
+    def test_stop_works_without_start_and_twice(self) -> None:
         async def scenario(engine: ToyEngine) -> None:
             await self.make().stop()
             async with self.started(engine) as frontend:
@@ -108,12 +113,12 @@ class FrontendContract(PluginContract):
         async def scenario(engine: ToyEngine) -> None:
             async with self.started(engine) as frontend:
                 reader, writer = await asyncio.open_connection(HOST, _port(frontend.address()))
-            await asyncio.wait_for(_until_closed(reader), PATIENCE_S)
+            await asyncio.wait_for(_until_closed(reader), WAIT_S)
             writer.close()
 
         _run(scenario)
 
-    def test_signals_are_left_alone(self) -> None:
+    def test_signal_handlers_are_not_changed(self) -> None:
         async def scenario(engine: ToyEngine) -> None:
             before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
             async with self.started(engine):
@@ -122,7 +127,7 @@ class FrontendContract(PluginContract):
 
         _run(scenario)
 
-    @only_where(given("call"))
+    @only_if(given("call"))
     def test_a_request_is_answered(self) -> None:
         async def scenario(engine: ToyEngine) -> None:
             async with self.started(engine) as frontend:
@@ -130,29 +135,29 @@ class FrontendContract(PluginContract):
 
         _run(scenario)
 
-    @only_where(given("call"))
+    @only_if(given("call"))
     def test_drain_waits_for_live_requests(self) -> None:
         async def scenario(engine: ToyEngine) -> None:
             async with self.started(engine) as frontend:
                 await asyncio.to_thread(self.call, frontend.address())
                 with engine.hold():
                     live = asyncio.create_task(asyncio.to_thread(self.call, frontend.address()))
-                    await asyncio.to_thread(engine.wait_for_open, 1)
+                    await asyncio.to_thread(engine.wait_for_requests, 1)
                     drain = asyncio.create_task(frontend.drain())
-                    done, _ = await asyncio.wait({drain}, timeout=GLANCE_S)
-                await asyncio.wait_for(asyncio.gather(live, drain), PATIENCE_S)
+                    done, _ = await asyncio.wait({drain}, timeout=OBSERVATION_S)
+                await asyncio.wait_for(asyncio.gather(live, drain), WAIT_S)
                 assert not done, "drain() returned while a request was live"
 
         _run(scenario)
 
-    @only_where(given("call"))
+    @only_if(given("call"))
     def test_a_drained_frontend_refuses_requests(self) -> None:
         async def scenario(engine: ToyEngine) -> None:
             async with self.started(engine) as frontend:
                 await asyncio.to_thread(self.call, frontend.address())
                 await frontend.drain()
                 try:
-                    await asyncio.wait_for(asyncio.to_thread(self.call, frontend.address()), PATIENCE_S)
+                    await asyncio.wait_for(asyncio.to_thread(self.call, frontend.address()), WAIT_S)
                 except Exception:
                     return
                 raise AssertionError("a request was served after drain()")
@@ -167,12 +172,12 @@ def _run(scenario: Any) -> None:
 
 def _port(address: str) -> int:
     _, _, port = address.rpartition(":")
-    assert port.isdecimal(), f"address() must give host:port, it gives '{address}'"
+    assert port.isdecimal(), f"address() must return host:port, it returned '{address}'"
     return int(port)
 
 
 def _connect(address: str) -> socket.socket:
-    return socket.create_connection((HOST, _port(address)), PATIENCE_S)
+    return socket.create_connection((HOST, _port(address)), WAIT_S)
 
 
 async def _until_closed(reader: asyncio.StreamReader) -> None:

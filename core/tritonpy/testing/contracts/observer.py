@@ -10,12 +10,12 @@ from tritonpy.api.observer import Event, Observer
 from tritonpy.clock import now_ns
 from tritonpy.errors import Internal
 from tritonpy.testing.contracts.plugin import PluginContract
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 
 
 class ObserverContract(PluginContract):
-    """What `Observer` promises. Give `plugin_class` and, in `options`, what it needs."""
+    """The contract of `Observer`. Set `plugin_class` and its `options`."""
 
     interface = Observer
     hook = "tritonpy_observers"
@@ -26,44 +26,44 @@ class ObserverContract(PluginContract):
         assert isinstance(observer, Observer)
         return observer
 
-    def test_it_wants_events_that_exist(self) -> None:
+    def test_its_events_exist(self) -> None:
         assert self.plugin_class.events, "an observer without events sees nothing"
         assert set(self.plugin_class.events) <= set(Event)
 
-    def test_it_takes_every_sort_of_answer(self) -> None:
+    def test_it_accepts_every_kind_of_response(self) -> None:
         observer = self.make()
-        for request, response in _answers():
-            observer.answered(request, response, now_ns())
+        for request, response in _responses():
+            observer.responded(request, response, now_ns())
         observer.close()
 
-    def test_it_changes_neither_request_nor_answer(self) -> None:
+    def test_it_changes_neither_request_nor_response(self) -> None:
         observer = self.make()
-        for request, response in _answers():
+        for request, response in _responses():
             before = [tensor.data.tobytes() for tensor in (*request.inputs.values(), *response.outputs)]
-            state = (request.answered, request.cancelled, response.final, response.error)
-            observer.answered(request, response, now_ns())
+            state = (request.finished, request.cancelled, response.final, response.error)
+            observer.responded(request, response, now_ns())
             assert before == [tensor.data.tobytes() for tensor in (*request.inputs.values(), *response.outputs)]
-            assert state == (request.answered, request.cancelled, response.final, response.error)
+            assert state == (request.finished, request.cancelled, response.final, response.error)
         observer.close()
 
-    def test_threads_may_meet(self) -> None:
+    def test_concurrent_calls_are_safe(self) -> None:
         observer = self.make()
 
         def work(_number: int) -> None:
-            for request, response in _answers():
-                observer.answered(request, response, now_ns())
+            for request, response in _responses():
+                observer.responded(request, response, now_ns())
 
         with ThreadPoolExecutor(4) as pool:
             list(pool.map(work, range(20)))
         observer.close()
 
 
-def _answers() -> list[tuple[InferRequest, InferResponse]]:
+def _responses() -> list[tuple[InferRequest, InferResponse]]:
     tensor = Tensor.from_numpy("T", np.zeros((1, 2), np.float32))
 
     def request(executed: bool) -> InferRequest:
         now = now_ns()
-        result = InferRequest("model", {"T": tensor}, Witness().sink, 1, "id", received_ns=now, queued_ns=now)
+        result = InferRequest("model", {"T": tensor}, RecordingSink().sink, 1, "id", received_ns=now, queued_ns=now)
         if executed:
             result.batch = Batch([result], start_ns=now, input_end_ns=now, infer_end_ns=now)
         return result

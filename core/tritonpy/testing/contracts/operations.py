@@ -16,7 +16,10 @@ STRANGE_BODIES: Sequence[object] = (None, [], {}, "text", -1, {"no-such-member":
 
 
 def check_operations(operations: Operations) -> None:
-    """Call each operation with what nobody expects; raises AssertionError where something but plain JSON or a TritonError comes back."""
+    """Call each operation with unexpected bodies.
+
+    Raises AssertionError if the result is neither plain JSON nor a TritonError.
+    """
     for operation in operations.listed():
         assert operation.summary.endswith("."), f"the summary of '{operation.name}' is no sentence"
         for body in STRANGE_BODIES:
@@ -24,22 +27,24 @@ def check_operations(operations: Operations) -> None:
 
 
 def _check(operations: Operations, operation: Operation, body: object) -> None:
-    call = OperationCall(dict.fromkeys(operation.parameters, "nobody"), body, revision=7)
+    call = OperationCall(dict.fromkeys(operation.parameters, "unknown"), body, revision=7)
     try:
-        answer = operations.call(operation.name, call)
+        result = operations.call(operation.name, call)
     except TritonError as error:
-        assert error.message, f"'{operation.name}' refuses without a word"
+        assert error.message, f"'{operation.name}' raised an error without a text"
         return
-    assert msgspec.json.decode(msgspec.json.encode(answer)) == answer, f"'{operation.name}' answers with more than JSON"
+    assert msgspec.json.decode(msgspec.json.encode(result)) == result, (
+        f"'{operation.name}' returned values that are not JSON"
+    )
 
 
 class OperationGroupContract(PluginContract):
-    """What `OperationGroup` promises. Give `plugin_class` and, in `options`, what it needs."""
+    """The contract of `OperationGroup`. Set `plugin_class` and its `options`."""
 
     interface = OperationGroup
     hook = "tritonpy_operations"
 
-    def test_it_answers_with_plain_json_or_says_what_is_wrong(self) -> None:
+    def test_operations_return_json_or_raise_triton_errors(self) -> None:
         with ToyEngine() as engine:
             group = self.plugin_class(self.make_options(), engine)
             operations = Operations()

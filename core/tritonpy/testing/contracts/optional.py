@@ -1,26 +1,26 @@
-"""Tests of a contract that exist only where there is something to check."""
+"""Contract tests that apply only to plugins with a certain attribute."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-Condition = Callable[[Any], bool]  # takes the class derived from a contract
+Condition = Callable[[Any], bool]  # called with the class derived from a contract
 Test = TypeVar("Test", bound=Callable[..., None])
 
 
-def only_where(condition: Condition) -> Callable[[Test], Test]:
-    """Mark a test of a contract: it exists in those derived classes alone that meet `condition`."""
+def only_if(condition: Condition) -> Callable[[Test], Test]:
+    """Mark a test of a contract: only derived classes that meet `condition` have it."""
 
     def mark(test: Test) -> Test:
-        test.__dict__["only_where"] = condition
+        test.__dict__["only_if"] = condition
         return test
 
     return mark
 
 
 def given(name: str) -> Condition:
-    """Return the condition that an author gave or overrode the attribute `name` of a contract."""
+    """Return the condition that a derived class sets the attribute `name` of a contract."""
 
     def condition(contract: Any) -> bool:
         values = [vars(each)[name] for each in contract.__mro__ if name in vars(each)]
@@ -30,9 +30,10 @@ def given(name: str) -> Condition:
 
 
 class OptionalTests:
-    """Base of the contracts: a test whose condition is not met is None in a derived class, which pytest does not collect.
+    """The base class of contracts, which removes tests whose condition is not met.
 
-    A class derived further may meet the condition and has the test then.
+    Such a test is None in the derived class, which pytest does not collect. Classes derived from it
+    may meet the condition and then have the test.
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -40,6 +41,6 @@ class OptionalTests:
         for name in dir(cls):
             if name.startswith("test_") and name not in vars(cls):
                 test = next(vars(each)[name] for each in cls.__mro__ if vars(each).get(name) is not None)
-                condition = getattr(test, "only_where", None)
+                condition = getattr(test, "only_if", None)
                 if condition is not None:
                     setattr(cls, name, test if condition(cls) else None)

@@ -1,4 +1,4 @@
-"""What every plugin class promises, whatever its kind."""
+"""The contract of all plugin classes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from tritonpy.api.options import Options
 from tritonpy.config.server import decode_options
 from tritonpy.config.server.expectation import description
 from tritonpy.plugins import PluginManager, make_plugin_manager
-from tritonpy.testing.contracts.optional import OptionalTests, given, only_where
+from tritonpy.testing.contracts.optional import OptionalTests, given, only_if
 
 
 class PluginContract(OptionalTests):
-    """Base of the contracts. A subclass gives `plugin_class`; with `plugin` and `name` the registration is checked too.
+    """The base class of contracts.
 
-    `plugin` is the module (or object) with the hook implementations, `name` what it registers the class under, `options` values as in
-    server.yaml, with which the class is built.
+    Set `plugin_class`; `plugin` and `name` to check the registration.
+
+    - `plugin`: the module or object with the hook implementations.
+    - `name`: the name that it registers for the class.
+    - `options`: option values as in server.yaml, for building the class.
     """
 
     plugin_class: ClassVar[Any]
@@ -31,13 +34,13 @@ class PluginContract(OptionalTests):
     hook: ClassVar[str]
 
     def make_options(self) -> Options:
-        """Return `options` decoded into the class' own struct."""
+        """Return `options` decoded into the class's own struct."""
         options = decode_options(self.plugin_class.Options, self.options, "options")
         assert isinstance(options, Options)
         return options
 
     def manager(self) -> PluginManager:
-        """Return a plugin manager that knows `plugin` and nothing else."""
+        """Return a plugin manager with only `plugin`."""
         manager = make_plugin_manager(discover=False)
         if self.plugin is not None:
             manager.register(self.plugin, "plugin under test")
@@ -49,7 +52,7 @@ class PluginContract(OptionalTests):
         missing = sorted(getattr(self.plugin_class, "__abstractmethods__", ()))
         assert not inspect.isabstract(self.plugin_class), f"{self.plugin_class.__name__} lacks {missing}"
 
-    @only_where(given("plugin"))
+    @only_if(given("plugin"))
     def test_is_registered_under_its_name(self) -> None:
         table = self.manager().table(self.hook)
         assert self.name in table, f"{self.hook} registers {sorted(table)}, not '{self.name}'"
@@ -57,7 +60,7 @@ class PluginContract(OptionalTests):
 
     def test_options_decode_with_defaults_and_refuse_unknown_keys(self) -> None:
         kind = getattr(self.plugin_class, "Options", None)
-        if kind is None:  # a kind of plugin that has no options
+        if kind is None:  # this kind of plugin has no options
             return
         assert issubclass(kind, Options), f"Options of {self.plugin_class.__name__} must derive from tritonpy.Options"
         decode_options(kind, self.options, "options")

@@ -13,18 +13,20 @@ from google.protobuf import text_format
 
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.errors import InvalidArgument
-from tritonpy.testing.contracts.optional import OptionalTests, given, only_where
-from tritonpy.testing.witness import PATIENCE_S
+from tritonpy.testing.contracts.optional import OptionalTests, given, only_if
+from tritonpy.testing.recording_sink import WAIT_S
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
-TURNS = 25
+ROUNDS = 25
 
 
 class RateLimiterContract(OptionalTests):
-    """What `RateLimiter` promises. Write `make`.
+    """The contract of `RateLimiter`. Write `make`.
 
-    `shared_group` is the text of an instance group of which two instances never run at once, `impossible_group` of one that needs more than
-    there is. Exclusion is checked with the first, a refusal with the second, where they are given.
+    - `shared_group`: the text of an instance group with two instances that must not run at the same
+      time. If set, exclusion is checked.
+    - `impossible_group`: an instance group that requires more resources than exist. If set, its
+      refusal is checked.
     """
 
     shared_group: ClassVar[str] = ""
@@ -32,42 +34,44 @@ class RateLimiterContract(OptionalTests):
 
     @abstractmethod
     def make(self) -> RateLimiter:
-        """Return a new limiter with its resources."""
+        """Return a new rate limiter with its resources."""
 
     def test_an_instance_alone_always_runs(self) -> None:
         limiter = self._registered("one")
-        for _ in range(TURNS if self._asks else 0):
-            assert limiter.acquire("one", _unexpected), "it waits for nobody"
+        for _ in range(ROUNDS if self._needs_acquire else 0):
+            assert limiter.acquire("one", _unexpected), "an instance without competitors has to wait"
             limiter.release("one")
         limiter.unregister("one")
 
-    def test_every_instance_gets_its_turns(self) -> None:
+    def test_every_instance_runs(self) -> None:
         names = [f"instance_{number}" for number in range(4)]
         limiter = self._registered(*names)
 
         def work(name: str) -> None:
-            for _ in range(TURNS if self._asks else 0):
+            for _ in range(ROUNDS if self._needs_acquire else 0):
                 _wait(limiter, name)
                 limiter.release(name)
 
         with ThreadPoolExecutor(len(names)) as pool:
             list(pool.map(work, names))  # raises what a thread raised
 
-    @only_where(given("shared_group"))
-    def test_a_shared_resource_is_held_by_one_and_the_other_is_told_once(self) -> None:
-        limiter, told = self._registered("one", "two"), SimpleQueue[str]()
+    @only_if(given("shared_group"))
+    def test_a_shared_resource_has_one_owner_and_the_waiting_instance_is_notified_once(self) -> None:
+        limiter, notified = self._registered("one", "two"), SimpleQueue[str]()
         assert limiter.acquire("one", _unexpected)
         for holder, waiting in (("one", "two"), ("two", "one"), ("one", "two")):
-            assert not limiter.acquire(waiting, partial(told.put, waiting)), "two hold at once what one may hold"
-            assert told.empty(), f"{waiting} was told before {holder} released"
+            assert not limiter.acquire(waiting, partial(notified.put, waiting)), (
+                "two instances hold an exclusive resource"
+            )
+            assert notified.empty(), f"{waiting} was notified before {holder} released"
             limiter.release(holder)
-            assert told.get(timeout=PATIENCE_S) == waiting
+            assert notified.get(timeout=WAIT_S) == waiting
         limiter.release("two")
-        assert limiter.acquire("one", _unexpected), "what was released is not free"
-        assert told.empty(), "told twice"
+        assert limiter.acquire("one", _unexpected), "a released resource is not free"
+        assert notified.empty(), "notified twice"
 
-    @only_where(given("shared_group"))
-    def test_a_grant_can_be_given_back_at_once(self) -> None:
+    @only_if(given("shared_group"))
+    def test_a_grant_can_be_released_immediately(self) -> None:
         limiter, done = self._registered("one", "two"), threading.Event()
 
         def give_back() -> None:
@@ -77,72 +81,72 @@ class RateLimiterContract(OptionalTests):
         assert limiter.acquire("one", _unexpected)
         assert not limiter.acquire("two", give_back)
         threading.Thread(target=limiter.release, args=("one",), daemon=True).start()
-        assert done.wait(PATIENCE_S), "granted() was called under a lock that release() wants"
+        assert done.wait(WAIT_S), "granted() was called under a lock that release() needs"
 
-    @only_where(given("shared_group"))
-    def test_who_is_forgotten_while_it_waits_gets_nothing(self) -> None:
+    @only_if(given("shared_group"))
+    def test_an_instance_unregistered_while_waiting_gets_no_grant(self) -> None:
         limiter, done = self._registered("one", "two", "three"), threading.Event()
         assert limiter.acquire("one", _unexpected)
         assert not limiter.acquire("two", _unexpected)
         assert not limiter.acquire("three", done.set)
         limiter.unregister("two")
         limiter.release("one")
-        assert done.wait(PATIENCE_S), "the one that still exists waits for ever"
+        assert done.wait(WAIT_S), "the remaining instance was never notified"
 
-    @only_where(given("shared_group"))
-    def test_who_has_more_to_do_stands_in_line_before_it_lets_go(self) -> None:
-        limiter, told = self._registered("one", "two"), SimpleQueue[str]()
+    @only_if(given("shared_group"))
+    def test_an_instance_with_more_work_queues_before_it_releases(self) -> None:
+        limiter, notified = self._registered("one", "two"), SimpleQueue[str]()
         assert limiter.acquire("one", _unexpected)
-        assert not limiter.acquire("two", partial(told.put, "two"))
-        if limiter.again("one", partial(told.put, "one")):
+        assert not limiter.acquire("two", partial(notified.put, "two"))
+        if limiter.reacquire("one", partial(notified.put, "one")):
             limiter.release("one")
-            assert told.get(timeout=PATIENCE_S) == "two"
+            assert notified.get(timeout=WAIT_S) == "two"
             return
-        assert told.get(timeout=PATIENCE_S) == "two", "nobody runs, and two wait"
+        assert notified.get(timeout=WAIT_S) == "two", "no instance runs although two wait"
         limiter.release("two")
-        assert told.get(timeout=PATIENCE_S) == "one"
+        assert notified.get(timeout=WAIT_S) == "one"
 
-    @only_where(given("shared_group"))
-    def test_what_a_forgotten_instance_held_is_free_once(self) -> None:
+    @only_if(given("shared_group"))
+    def test_resources_of_an_unregistered_instance_are_freed_once(self) -> None:
         limiter, done = self._registered("one", "two", "three"), threading.Event()
         assert limiter.acquire("one", _unexpected)
         assert not limiter.acquire("two", done.set)
         limiter.unregister("one")
-        assert done.wait(PATIENCE_S), "what it held was not given back"
-        limiter.release("one")  # too late: another one has it
-        assert not limiter.acquire("three", _nothing), "two hold at once what one may hold"
+        assert done.wait(WAIT_S), "the resources of the instance were not released"
+        limiter.release("one")  # too late: another instance holds the resource
+        assert not limiter.acquire("three", _nothing), "two instances hold an exclusive resource"
 
-    @only_where(given("impossible_group"))
-    def test_what_can_never_run_is_refused(self) -> None:
+    @only_if(given("impossible_group"))
+    def test_an_impossible_demand_is_refused(self) -> None:
         try:
             self.make().register("greedy", 0, _group(self.impossible_group))
         except InvalidArgument as error:
             assert error.message, "the refusal has no text"
             return
-        raise AssertionError("register() accepted what can never be met")
+        raise AssertionError("register() accepted an impossible demand")
 
     def _registered(self, *names: str) -> RateLimiter:
         limiter = self.make()
         for name in names:
-            asks = limiter.register(name, 0, _group(self.shared_group))
-            assert isinstance(asks, bool), "register() must say whether the instance has to ask"
-            assert asks or not self.shared_group, "an instance that shares a resource must ask"
-            self._asks = asks
+            needs_acquire = limiter.register(name, 0, _group(self.shared_group))
+            assert isinstance(needs_acquire, bool), "register() must return whether the instance needs to acquire"
+            assert needs_acquire or not self.shared_group, "an instance that shares a resource must acquire it"
+            self._needs_acquire = needs_acquire
         return limiter
 
 
 def _wait(limiter: RateLimiter, name: str) -> None:
     granted = threading.Event()
     if not limiter.acquire(name, granted.set):
-        assert granted.wait(PATIENCE_S), f"{name} waits for ever"
+        assert granted.wait(WAIT_S), f"{name} was never notified"
 
 
 def _unexpected() -> None:
-    raise AssertionError("told of a grant that is not due")
+    raise AssertionError("an unexpected grant was notified")
 
 
 def _nothing() -> None:
-    """It is told of a grant, or not: nobody waits for that."""
+    """Ignore the grant."""
 
 
 def _group(text: str) -> ModelInstanceGroup:

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from tritonpy.api.repository import Repository, RepositoryContext
 from tritonpy.errors import Unavailable
-from tritonpy.testing.contracts.optional import given, only_where
+from tritonpy.testing.contracts.optional import given, only_if
 from tritonpy.testing.contracts.plugin import PluginContract
 
 Models = Mapping[str, Mapping[str, bytes]]
@@ -20,9 +20,9 @@ MODELS: Models = {
 
 
 class RepositoryContract(PluginContract):
-    """What `Repository` promises. Give `plugin_class` and write `place`.
+    """The contract of `Repository`. Set `plugin_class` and write `place`.
 
-    `unreachable_url` names a place that cannot be read; where it is given, its error is checked.
+    If `unreachable_url` is set, its error is checked.
     """
 
     interface = Repository
@@ -31,7 +31,10 @@ class RepositoryContract(PluginContract):
 
     @abstractmethod
     def place(self, tmp_path: Path, models: Models) -> str:
-        """Make exactly `models` (name -> relative path -> content) the content of one place, and return its URL."""
+        """Store exactly `models` in one place, and return its URL.
+
+        `models` maps names to contents by relative path.
+        """
 
     def open(self, tmp_path: Path, url: str) -> Repository:
         """Return the repository at `url`."""
@@ -91,28 +94,28 @@ class RepositoryContract(PluginContract):
         after = repository.scan()
         assert set(after) == {"one"}
         assert set(after["one"].files) == {"1/model.onnx"}
-        assert after["one"].fingerprint != before["one"].fingerprint, "a removed file left the fingerprint as it was"
+        assert after["one"].fingerprint != before["one"].fingerprint, "removing a file did not change the fingerprint"
         repository.close()
 
-    def test_localize_gives_the_files(self, tmp_path: Path) -> None:
+    def test_localize_provides_the_files(self, tmp_path: Path) -> None:
         repository = self.open(tmp_path, self.place(tmp_path, MODELS))
         for name, listing in repository.scan().items():
             folder = repository.localize(listing)
             found = {
                 path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
             }
-            assert found == MODELS[name], f"localize() gave {sorted(found)} for '{name}'"
+            assert found == MODELS[name], f"localize() provided {sorted(found)} for '{name}'"
             repository.release(folder)
         repository.close()
 
-    def test_one_file_of_a_model_can_be_looked_at(self, tmp_path: Path) -> None:
+    def test_one_file_of_a_model_can_be_read(self, tmp_path: Path) -> None:
         repository = self.open(tmp_path, self.place(tmp_path, MODELS))
         listing = repository.scan()["one"]
         assert repository.peek(listing, "config.pbtxt") in (None, MODELS["one"]["config.pbtxt"])
         assert repository.peek(listing, "no such file") is None
         folder = repository.localize(listing)
         assert repository.peek(listing, "config.pbtxt") in (None, MODELS["one"]["config.pbtxt"]), (
-            "also when it was fetched"
+            "peek() must also work after localize()"
         )
         repository.release(folder)
         repository.close()
@@ -124,18 +127,18 @@ class RepositoryContract(PluginContract):
         repository.release(first)
         for path, content in MODELS["one"].items():
             file = second / path
-            assert file.is_file(), f"release() of one folder took '{path}' from another"
+            assert file.is_file(), f"release() of one folder removed '{path}' from another"
             assert file.read_bytes() == content
         repository.release(second)
         repository.close()
 
-    def test_waiting_can_be_interrupted_and_nothing_need_be_watched(self, tmp_path: Path) -> None:
+    def test_watch_and_interrupt_need_no_support(self, tmp_path: Path) -> None:
         repository = self.open(tmp_path, self.place(tmp_path, MODELS))
         repository.watch(lambda: None)
         repository.interrupt()
         repository.close()
 
-    @only_where(given("unreachable_url"))
+    @only_if(given("unreachable_url"))
     def test_an_unreachable_repository_is_unavailable(self, tmp_path: Path) -> None:
         try:
             self.open(tmp_path, self.unreachable_url).scan()

@@ -17,7 +17,10 @@ from tritonpy.testing.toy_engine import ToyEngine
 
 
 class RouterContract(PluginContract, EngineContract):
-    """What `Router` promises of what it does not decide. Give `plugin_class` and, in `options`, nothing that concerns the toy models."""
+    """The contract of `Router` for requests that it does not route.
+
+    Set `plugin_class`, and `options` that do not concern the toy models.
+    """
 
     interface = Router
     hook = "tritonpy_routers"
@@ -32,21 +35,21 @@ class RouterContract(PluginContract, EngineContract):
 
     @contextmanager
     def connect(self, engine: Engine) -> Iterator[Engine]:
-        """Give a router in front of `engine`."""
+        """Provide a router in front of `engine`."""
         router = self.make(engine)
         yield router
         router.close()
 
-    def test_the_headers_that_it_reads_are_named_as_requests_name_them(self) -> None:
+    def test_header_names_are_in_lower_case(self) -> None:
         with self.pair() as (_, router):
             assert isinstance(router, Router)
             assert all(name == name.lower() != "" for name in router.headers()), (
-                "names of headers are compared in lower case"
+                "header names are compared in lower case"
             )
 
-    def test_what_it_offers_answers_with_plain_json_or_says_what_is_wrong(self) -> None:
+    def test_offered_operations_return_json_or_raise_triton_errors(self) -> None:
         with ToyEngine() as behind, self.connect(behind) as router:
             assert isinstance(router, Router)
             operations = Operations()
-            operations.offer(router.offered())
+            operations.offer(router.router_operations())
             check_operations(operations)

@@ -9,7 +9,7 @@ from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.engine import Engine
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.errors import Code, TritonError
-from tritonpy.testing.contracts.optional import only_where
+from tritonpy.testing.contracts.optional import only_if
 from tritonpy.testing.contracts.plugin import PluginContract
 from tritonpy.testing.parse import model_config
 from tritonpy.testing.sample_inputs import random_inputs
@@ -18,7 +18,7 @@ from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import Batch, InferRequest, Tensor
 
 SEEDS = range(20)
-ANSWERED_TOO_EARLY = "the requests were answered without being run: does the configuration let them time out?"
+ANSWERED_TOO_EARLY = "the requests ended without an execution: does the configuration let them time out?"
 
 
 def _has_instances(contract: Any) -> bool:
@@ -27,11 +27,13 @@ def _has_instances(contract: Any) -> bool:
 
 
 class SchedulerContract(PluginContract):
-    """What `Scheduler` promises. Give `plugin_class` and `config`, the text of a model's configuration with which no request times out.
+    """The contract of `Scheduler`. Set `plugin_class` and `config`.
 
-    Override `make_request` where requests need more than random inputs (sequences). Batch policies are those that `plugin` registers.
-    Time is simulated: nothing waits. Of a scheduler with `uses_instances = False` only one thing is checked, that it
-    answers everything; give it the models that it calls in `make_engine`.
+    `config` is the text of a model's configuration without request timeouts. Override
+    `make_request` if requests need more than random inputs (sequences). Batch policies are those
+    that `plugin` registers. Time is simulated. For a scheduler with `uses_instances = False`, the
+    tests only check that every request has a final response; provide the models that it calls in
+    `make_engine`.
     """
 
     interface = Scheduler
@@ -39,18 +41,18 @@ class SchedulerContract(PluginContract):
     config: ClassVar[str]
 
     def make_engine(self) -> ToyEngine:
-        """Return the engine that the scheduler sees (optional)."""
+        """Return the scheduler's engine (optional)."""
         return ToyEngine()
 
     def make_request(self, harness: SchedulerHarness, random: Random) -> InferRequest:
-        """Return one request; each call follows the one before it (optional)."""
+        """Return the next request (optional)."""
         config = harness.scheduler.context.config
         rows = random.randint(1, min(config.max_batch_size, 3)) if config.max_batch_size > 0 else 1
         inputs = {name: Tensor.from_numpy(name, array) for name, array in random_inputs(config, random, rows).items()}
-        return InferRequest(config.name or "model", inputs, harness.witness.sink, batch_size=rows)
+        return InferRequest(config.name or "model", inputs, harness.recorder.sink, batch_size=rows)
 
     def make(self, engine: Engine, instances: int = 1) -> SchedulerHarness:
-        """Return a new scheduler with its surroundings."""
+        """Return the harness of a new scheduler."""
         config = model_config(self.config)
         context = SchedulerContext(
             name=config.name or "model", version=1, config=config, engine=engine, policy=self._policy, wake=lambda: None
@@ -71,87 +73,91 @@ class SchedulerContract(PluginContract):
                     if random.random() < 0.4 and self.plugin_class.uses_instances:
                         harness.step(random)
                 harness.finish()
-                harness.witness.check(*harness.enqueued)
+                harness.recorder.check(*harness.enqueued)
 
-    @only_where(_has_instances)
+    @only_if(_has_instances)
     def test_a_batch_keeps_to_the_maximum_size(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 20)
             most = harness.scheduler.context.config.max_batch_size or 1
             for batch in harness.finish():
-                assert batch.size <= most, f"a batch of {batch.size} rows, the model takes {most}"
+                assert batch.size <= most, f"a batch of {batch.size} rows, the model allows {most}"
 
-    @only_where(_has_instances)
+    @only_if(_has_instances)
     def test_take_keeps_to_its_limit(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 20)
             for batch in harness.finish(limit=1):
-                assert len(batch.requests) == 1, f"take(limit=1) cut {len(batch.requests)} requests"
+                assert len(batch.requests) == 1, f"take(limit=1) returned {len(batch.requests)} requests"
 
-    @only_where(_has_instances)
+    @only_if(_has_instances)
     def test_an_empty_queue_is_not_ready(self) -> None:
         with self.make_engine() as engine:
             harness = self.make(engine)
             for _ in range(2):
-                assert harness.scheduler.ready(0, harness.now_ns) is False, "ready() says yes to an empty queue"
-                assert harness.scheduler.take(0, harness.now_ns) is None, "take() cut a batch from an empty queue"
+                assert harness.scheduler.ready(0, harness.now_ns) is False, "ready() returned True for an empty queue"
+                assert harness.scheduler.take(0, harness.now_ns) is None, "take() returned a batch from an empty queue"
                 harness.enqueue(self.make_request(harness, Random(0)))
                 harness.finish()
 
-    @only_where(_has_instances)
-    def test_what_waits_is_pending(self) -> None:
+    @only_if(_has_instances)
+    def test_waiting_requests_are_pending(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)
             waiting = {id(request) for request in harness.scheduler.pending()}
-            assert waiting == {id(request) for request in harness.unanswered()}, "pending() does not list what waits"
+            assert waiting == {id(request) for request in harness.unanswered()}, (
+                "pending() does not list the waiting requests"
+            )
             harness.finish()
-            assert not harness.scheduler.pending(), "pending() lists requests that were answered"
+            assert not harness.scheduler.pending(), "pending() lists requests that have their final response"
 
-    @only_where(_has_instances)
-    def test_requests_that_are_alike_are_taken_all_or_none(self) -> None:
+    @only_if(_has_instances)
+    def test_coalesced_requests_are_taken_all_or_none(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 1)
-            alike = [self.make_request(harness, Random(2)) for _ in range(3)]
-            taken = harness.enqueue_alike(alike)
+            coalesced = [self.make_request(harness, Random(2)) for _ in range(3)]
+            taken = harness.enqueue_many(coalesced)
             waiting = {id(request) for request in harness.scheduler.pending()}
-            wanted = {id(request) for request in harness.unanswered()}
-            assert waiting == wanted, f"enqueue_alike() said {taken} and pending() does not fit that"
-            answered = [request for request in alike if harness.witness.answers(request)]
-            assert not answered, "enqueue_alike() answered a request"
+            requested = {id(request) for request in harness.unanswered()}
+            assert waiting == requested, f"enqueue_many() said {taken} and pending() does not fit that"
+            answered = [request for request in coalesced if harness.recorder.responses(request)]
+            assert not answered, "enqueue_many() answered a request"
             harness.finish()
-            harness.witness.check(*harness.enqueued)
+            harness.recorder.check(*harness.enqueued)
 
-    @only_where(_has_instances)
+    @only_if(_has_instances)
     def test_a_waiting_request_can_be_cancelled(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)
-            victim = harness.unanswered()[-1]
-            harness.cancel(victim)
-            [answers] = harness.witness.wait(victim, timeout_s=0)
-            error = answers[-1].error
-            assert error is not None, "a cancelled request was answered without an error"
-            assert error.code == Code.CANCELLED, f"a cancelled request was answered with {error.code.name}: {error}"
+            cancelled = harness.unanswered()[-1]
+            harness.cancel(cancelled)
+            [responses] = harness.recorder.wait(cancelled, timeout_s=0)
+            error = responses[-1].error
+            assert error is not None, "a cancelled request ended without an error"
+            assert error.code == Code.CANCELLED, f"a cancelled request ended with {error.code.name}: {error}"
             for batch in harness.finish():
-                assert victim not in batch.requests, "a cancelled request was executed"
-            harness.witness.check(*harness.enqueued)
+                assert cancelled not in batch.requests, "a cancelled request was executed"
+            harness.recorder.check(*harness.enqueued)
 
-    @only_where(_has_instances)
-    def test_cancelling_what_does_not_wait_does_nothing(self) -> None:
+    @only_if(_has_instances)
+    def test_cancelling_a_request_that_does_not_wait_does_nothing(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 1)
             batch = harness.take_next()
             assert batch is not None, ANSWERED_TOO_EARLY
             for request in batch.requests:
                 harness.cancel(request)
-                assert not harness.witness.answers(request), "cancel() answered a request that its instance still has"
+                assert not harness.recorder.responses(request), (
+                    "cancel() responded to a request that its instance still has"
+                )
             harness.complete(batch)
             for request in batch.requests:
                 harness.cancel(request)
             harness.finish()
-            harness.witness.check(*harness.enqueued)
+            harness.recorder.check(*harness.enqueued)
 
-    @only_where(_has_instances)
-    def test_after_stop_what_waits_still_runs(self) -> None:
+    @only_if(_has_instances)
+    def test_waiting_requests_run_after_stop(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)
             harness.scheduler.stop()
@@ -159,23 +165,23 @@ class SchedulerContract(PluginContract):
             try:
                 harness.enqueue(late)
             except TritonError:
-                assert not harness.witness.answers(late), (
-                    "enqueue() raised and answered: the caller still owns the request"
+                assert not harness.recorder.responses(late), (
+                    "enqueue() raised and responded: the caller still owns the request"
                 )
             harness.finish()
-            harness.witness.check(*harness.enqueued)
+            harness.recorder.check(*harness.enqueued)
 
-    @only_where(_has_instances)
-    def test_after_finish_what_waits_still_runs(self) -> None:
+    @only_if(_has_instances)
+    def test_waiting_requests_run_after_finish(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)
             harness.scheduler.stop()
             harness.scheduler.finish()
             harness.finish()
-            harness.witness.check(*harness.enqueued)
+            harness.recorder.check(*harness.enqueued)
 
-    @only_where(_has_instances)
-    def test_a_request_that_is_handed_back_is_answered_once(self) -> None:
+    @only_if(_has_instances)
+    def test_a_rescheduled_request_is_answered_once(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 3)
             batch = harness.take_next()
@@ -184,9 +190,9 @@ class SchedulerContract(PluginContract):
             harness.scheduler.released(first, reschedule=True)
             harness.complete(Batch(others))
             harness.finish()
-            harness.witness.check(*harness.enqueued)
+            harness.recorder.check(*harness.enqueued)
 
-    @only_where(_has_instances)
+    @only_if(_has_instances)
     def test_when_an_instance_is_lost_every_request_is_answered_once(self) -> None:
         with self.make_engine() as engine:
             harness = self._filled(engine, 5)
@@ -194,10 +200,10 @@ class SchedulerContract(PluginContract):
             assert batch is not None, ANSWERED_TOO_EARLY
             harness.scheduler.lost(0)
             for request in batch.requests:
-                assert not request.answered, "lost() answered a request that the instance had: its runner does"
+                assert not request.finished, "lost() responded to a request of the instance, which its runner does"
             harness.complete(batch)
             harness.finish()
-            harness.witness.check(*harness.enqueued)
+            harness.recorder.check(*harness.enqueued)
 
     def _filled(self, engine: Engine, count: int) -> SchedulerHarness:
         harness, random = self.make(engine), Random(0)

@@ -1,4 +1,4 @@
-"""The contract of ways of sharing a server."""
+"""The contract of sharing policies."""
 
 from __future__ import annotations
 
@@ -10,43 +10,46 @@ from tritonpy.config.server import decode_options
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.errors import ResourceExhausted
 from tritonpy.testing.contracts.plugin import PluginContract
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest
 
 
 class SharingContract(PluginContract):
-    """What `Sharing` promises. Give `plugin_class` and `options`, which let at least one request in."""
+    """The contract of `Sharing`.
+
+    Set `plugin_class`, and `options` that admit at least one request.
+    """
 
     interface = Sharing
     hook = "tritonpy_sharings"
     options: ClassVar[Mapping[str, Any]] = {}
 
     def make(self) -> Sharing:
-        """Return a new one."""
+        """Return a new sharing policy."""
         options = decode_options(self.plugin_class.Options, dict(self.options), "")
         sharing = self.plugin_class(options, ModelMetrics(CustomMetrics()))
         assert isinstance(sharing, Sharing)
         return sharing
 
-    def test_the_headers_that_it_reads_are_named_as_requests_name_them(self) -> None:
+    def test_header_names_are_in_lower_case(self) -> None:
         headers = self.make().headers()
-        assert all(name == name.lower() != "" for name in headers), "names of headers are compared in lower case"
+        assert all(name == name.lower() != "" for name in headers), "header names are compared in lower case"
 
-    def test_a_request_is_let_in_and_ends(self) -> None:
+    def test_a_request_is_admitted_and_ends(self) -> None:
         sharing, request = self.make(), _request()
         sharing.admit(request)
         sharing.ended(request)
 
-    def test_a_refusal_says_when_to_come_again(self) -> None:
+    def test_a_refusal_has_a_retry_time(self) -> None:
         sharing = self.make()
         try:
             for _ in range(1000):
                 sharing.admit(_request())
         except ResourceExhausted as error:
-            assert (error.retry_after_s or 0) > 0, "a caller who comes again at once is refused again"
+            assert (error.retry_after_s or 0) > 0, "the refusal has no time for a retry"
 
-    def test_a_line_gives_back_what_it_was_given(self) -> None:
-        line = self.make().line()
+    def test_a_queue_returns_its_requests(self) -> None:
+        line = self.make().new_queue()
         requests = [_request() for _ in range(20)]
         line.extend(requests)
         line.remove(requests[3])
@@ -54,17 +57,17 @@ class SharingContract(PluginContract):
         assert len(line) == len(order) == 19
         assert requests[3] not in line
         assert requests[4] in line
-        assert [line.popleft() for _ in order] == order, "what is iterated is not what is run"
+        assert [line.popleft() for _ in order] == order, "the queue's iteration order differs from its execution order"
         line.append(requests[0])
         line.clear()
         assert list(line) == []
 
-    def test_lines_of_several_levels_are_their_own(self) -> None:
+    def test_queues_of_several_levels_are_independent(self) -> None:
         sharing = self.make()
-        one, other = sharing.line(), sharing.line()
+        one, other = sharing.new_queue(), sharing.new_queue()
         one.append(_request())
         assert len(other) == 0
 
 
 def _request() -> InferRequest:
-    return InferRequest("model", {}, Witness().sink)
+    return InferRequest("model", {}, RecordingSink().sink)

@@ -12,16 +12,19 @@ import numpy as np
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.clock import now_ns
 from tritonpy.errors import Internal
-from tritonpy.testing.contracts.optional import given, only_where
+from tritonpy.testing.contracts.optional import given, only_if
 from tritonpy.testing.contracts.plugin import PluginContract
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.tracing.rule import TraceRule
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 from tritonpy.types.trace import Trace, TraceFamily, TraceLevel
 
 
 class TraceSinkContract(PluginContract):
-    """What `TraceSink` promises. Give `plugin_class`, and `caller_headers` where it continues traces of clients."""
+    """The contract of `TraceSink`.
+
+    Set `plugin_class`, and `caller_headers` if it continues clients' traces.
+    """
 
     interface = TraceSink
     hook = "tritonpy_trace_sinks"
@@ -33,31 +36,31 @@ class TraceSinkContract(PluginContract):
         assert isinstance(sink, TraceSink)
         return sink
 
-    def test_it_takes_every_sort_of_family(self) -> None:
+    def test_it_accepts_every_kind_of_family(self) -> None:
         sink = self.make()
         for family in _families(sink, None):
             sink.take(family)
         sink.close()
 
-    def test_what_it_shows_is_text(self) -> None:
+    def test_displayed_settings_are_text(self) -> None:
         sink = self.make()
         assert isinstance(sink.missing(), str)
-        for name, value in sink.shown().items():
+        for name, value in sink.public_options().items():
             assert isinstance(name, str), name
             assert isinstance(value, str), f"{name} is shown as {value!r}"
         sink.close()
 
-    def test_headers_that_say_nothing_continue_no_trace(self) -> None:
+    def test_malformed_headers_continue_no_trace(self) -> None:
         sink = self.make()
-        assert all(name == name.lower() for name in sink.headers), "names of headers are compared in lower case"
+        assert all(name == name.lower() for name in sink.headers), "header names are compared in lower case"
         for headers in ({}, dict.fromkeys(sink.headers, ""), dict.fromkeys(sink.headers, "\xff nonsense")):
-            assert sink.propagated(headers) is None, f"{headers} was taken for a trace"
+            assert sink.propagated(headers) is None, f"{headers} continued a trace"
         sink.close()
 
-    @only_where(given("caller_headers"))
+    @only_if(given("caller_headers"))
     def test_a_caller_s_trace_is_continued(self) -> None:
         sink = self.make()
-        assert set(self.caller_headers) <= set(sink.headers), "it does not say which headers it reads"
+        assert set(self.caller_headers) <= set(sink.headers), "`headers` does not list the headers that it reads"
         caller = sink.propagated(self.caller_headers)
         assert caller is not None
         for family in _families(sink, caller):
@@ -69,7 +72,7 @@ class TraceSinkContract(PluginContract):
 
         def work(_number: int) -> None:
             for family in _families(sink, None):
-                with lock:  # it takes one at a time
+                with lock:  # take() is never called concurrently
                     sink.take(family)
 
         with ThreadPoolExecutor(4) as pool:
@@ -78,8 +81,11 @@ class TraceSinkContract(PluginContract):
 
 
 def _families(sink: TraceSink, caller: Any) -> list[TraceFamily]:
-    """Return families that have ended: an answered request with a child, a failed, a refused and a streamed one."""
-    return [_answered(sink, caller), _failed(sink, caller), _refused(sink, caller), _streamed(sink, caller)]
+    """Return ended families.
+
+    They are an answered request with a child, a failed, a refused and a streamed request.
+    """
+    return [_finished(sink, caller), _failed(sink, caller), _refused(sink, caller), _streamed(sink, caller)]
 
 
 def _root(sink: TraceSink, caller: Any) -> Trace:
@@ -91,7 +97,9 @@ def _root(sink: TraceSink, caller: Any) -> Trace:
 
 def _request(trace: Trace | None, *, executed: bool) -> InferRequest:
     now, tensor = now_ns(), Tensor.from_numpy("T", np.zeros((1, 2), np.float32))
-    request = InferRequest("model", {"T": tensor}, Witness().sink, 1, "id", trace=trace, received_ns=now, queued_ns=now)
+    request = InferRequest(
+        "model", {"T": tensor}, RecordingSink().sink, 1, "id", trace=trace, received_ns=now, queued_ns=now
+    )
     if executed:
         request.batch = Batch([request], start_ns=now, input_end_ns=now, infer_end_ns=now)
     if trace is not None:
@@ -99,15 +107,15 @@ def _request(trace: Trace | None, *, executed: bool) -> InferRequest:
     return request
 
 
-def _answered(sink: TraceSink, caller: Any) -> TraceFamily:
+def _finished(sink: TraceSink, caller: Any) -> TraceFamily:
     root = _root(sink, caller)
     request = _request(root, executed=True)
     child = root.spawn()
     assert child is not None
-    assert isinstance(str(root), str), "the context that a model may hand on is text"
+    assert isinstance(str(root), str), "the trace context for models must be text"
     called = _request(child, executed=True)
-    child.answered(called, InferResponse(list(called.inputs.values()), "model", 1), now_ns())
-    root.answered(request, InferResponse(list(request.inputs.values()), "model", 1), now_ns())
+    child.responded(called, InferResponse(list(called.inputs.values()), "model", 1), now_ns())
+    root.responded(request, InferResponse(list(request.inputs.values()), "model", 1), now_ns())
     root.end()
     return root.family
 
@@ -115,7 +123,7 @@ def _answered(sink: TraceSink, caller: Any) -> TraceFamily:
 def _failed(sink: TraceSink, caller: Any) -> TraceFamily:
     root = _root(sink, caller)
     request = _request(root, executed=False)
-    root.answered(request, InferResponse.failed(request, Internal("it failed before it ran")), now_ns())
+    root.responded(request, InferResponse.failed(request, Internal("it failed before it ran")), now_ns())
     root.end()
     return root.family
 
@@ -131,7 +139,7 @@ def _streamed(sink: TraceSink, caller: Any) -> TraceFamily:
     root = _root(sink, caller)
     request = _request(root, executed=True)
     for _ in range(2):
-        root.answered(request, InferResponse(list(request.inputs.values()), "model", 1, final=False), now_ns())
-    root.answered(request, InferResponse((), "model", 1, empty=True), now_ns())
+        root.responded(request, InferResponse(list(request.inputs.values()), "model", 1, final=False), now_ns())
+    root.responded(request, InferResponse((), "model", 1, empty=True), now_ns())
     root.end()
     return root.family

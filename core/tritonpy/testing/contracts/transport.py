@@ -11,14 +11,14 @@ from tritonpy.testing.contracts.plugin import PluginContract
 
 
 class TransportContract(PluginContract):
-    """Checks a `Transport`. Set `plugin_class`, `name`, and `frontend`, the name of one frontend that it carries."""
+    """The contract of `Transport`. Set `plugin_class`, `name`, and one carried `frontend`."""
 
     interface: ClassVar[type] = Transport
     hook = "tritonpy_transports"
     frontend: ClassVar[str] = "http"
 
     def kinds(self) -> dict[str, type[Frontend]]:
-        """Return the classes of the frontends that it carries."""
+        """Return the classes of the carried frontends by name."""
         return {
             name: Registration(self.hook, name, target, self.name, "").load()
             for name, target in self.plugin_class.carries.items()

@@ -1,4 +1,4 @@
-"""Models and requests to debug."""
+"""Models and requests for the debugger."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def answer(self, values):
     if values[0] == 13:
         raise ValueError("thirteen cannot be doubled")
     while values[0] == 99:
-        if not hasattr(self, "said"):
-            self.said = print("in a loop", flush=True)
+        if not hasattr(self, "printed"):
+            self.printed = print("in a loop", flush=True)
     doubled = values * 2
     return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", doubled)])
 
@@ -67,5 +67,5 @@ async def execute(self, requests):
 
 
 def outputs(printed: str) -> list[Any]:
-    """Return the data of each answer among the lines that were printed."""
+    """Return the data of each response in the printed lines."""
     return [json.loads(line)["outputs"][0]["data"] for line in printed.splitlines() if line.startswith('{"model_name"')]

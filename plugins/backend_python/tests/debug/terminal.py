@@ -1,4 +1,4 @@
-"""The debug command in a terminal of its own."""
+"""The debug command in a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import sys
 import time
 from collections.abc import Sequence
 
-PATIENCE_S = 60.0
+WAIT_S = 60.0
 PROMPT = "(Pdb) "
 
 
 class Terminal:
-    """Runs `tritonpy debug` on a pseudo-terminal, as a user would. A context manager: at its end the process is gone."""
+    """Runs `tritonpy debug` on a pseudo-terminal. A context manager, which ends the process."""
 
     def __init__(self, *arguments: str) -> None:
         self._ours, theirs = pty.openpty()
@@ -25,7 +25,7 @@ class Terminal:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tritonpy", "debug", *arguments],
             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True, env=environment,
-            preexec_fn=_take_terminal,  # noqa: PLW1509 - it takes no lock
+            preexec_fn=_take_terminal,  # noqa: PLW1509 - takes no lock
         )  # fmt: skip
         os.close(theirs)
         self.text = ""
@@ -40,11 +40,14 @@ class Terminal:
         os.close(self._ours)
 
     def until(self, *texts: str) -> str:
-        """Wait for one of `texts` in what is printed after the last one that was waited for; return what came before it, itself included."""
+        """Wait for one of `texts` in the output after the previous match.
+
+        Return the output up to its end.
+        """
         pattern = re.compile("|".join(map(re.escape, texts)))
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + WAIT_S
         while (found := pattern.search(self.text, self._at)) is None:
-            assert self._read(deadline), f"{texts} never came:\n{self.text}"
+            assert self._read(deadline), f"{texts} did not appear:\n{self.text}"
         before, self._at = self._at, found.end()
         return self.text[before : self._at]
 
@@ -57,30 +60,30 @@ class Terminal:
         os.write(self._ours, b"\x03")
 
     def ended(self) -> int:
-        """Wait for the end; return the exit status. `text` is all that was printed."""
-        deadline = time.monotonic() + PATIENCE_S
+        """Wait for the end and return the exit status. `text` is the complete output."""
+        deadline = time.monotonic() + WAIT_S
         while self._read(deadline):
             pass
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(WAIT_S)
 
     def kill(self, number: signal.Signals) -> None:
         """Send a signal."""
         self.process.send_signal(number)
 
     def _read(self, deadline: float) -> bool:
-        """Read once; False when nothing more can come."""
+        """Read once. Return false at the end of the output."""
         readable, _, _ = select.select([self._ours], [], [], max(deadline - time.monotonic(), 0))
         assert readable, f"nothing more was printed:\n{self.text}"
         try:
             data = os.read(self._ours, 1 << 16)
-        except OSError:  # nobody holds the other end any more
+        except OSError:  # the other end is closed
             return False
         self.text += data.decode(errors="replace").replace("\r\n", "\n")
         return bool(data)
 
 
 def _take_terminal() -> None:
-    """Make the terminal that of the new session, so that Ctrl-C reaches it."""
+    """Make it the terminal of the new session, so that Ctrl-C reaches the process."""
     import fcntl
     import termios
 
@@ -88,9 +91,9 @@ def _take_terminal() -> None:
 
 
 def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the command without a terminal and return how it ended."""
+    """Run the command without a terminal and return the result."""
     return _run([sys.executable, "-m", "tritonpy", "debug", *arguments], stdin)
 
 
 def _run(command: Sequence[str], stdin: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=WAIT_S, check=False)

@@ -30,7 +30,7 @@ class TestDebugCommand(CommandContract):
         type(self).arguments: ClassVar[Any] = ()
 
 
-def test_a_request_from_a_file_is_answered(tmp_path: Path) -> None:
+def test_a_request_from_a_file_is_executed(tmp_path: Path) -> None:
     folder = double(tmp_path)
     done = run(str(folder), "--request", request_file(tmp_path, 1, 2))
     assert (done.returncode, outputs(done.stdout)) == (0, [[2, 4]])
@@ -39,12 +39,12 @@ def test_a_request_from_a_file_is_answered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["double/1/model.py", "double"])
-def test_the_model_may_be_named_by_its_file_and_from_anywhere(tmp_path: Path, path: str) -> None:
+def test_the_model_can_be_named_by_its_file_or_folder(tmp_path: Path, path: str) -> None:
     double(tmp_path)
     assert run(str(tmp_path / path), "--request", request_file(tmp_path, 3)).returncode == 0
 
 
-def test_a_model_that_raises_shows_its_traceback_alone(tmp_path: Path) -> None:
+def test_only_the_models_part_of_a_traceback_is_printed(tmp_path: Path) -> None:
     folder = double(tmp_path)
     done = run(str(folder), "--request", request_file(tmp_path, 13))
     assert done.returncode == 1
@@ -55,7 +55,7 @@ def test_a_model_that_raises_shows_its_traceback_alone(tmp_path: Path) -> None:
     assert error.startswith("Failed to process the request(s) for model 'double_0', message: ValueError: thirteen")
 
 
-def test_every_answer_of_a_decoupled_model_is_printed(tmp_path: Path) -> None:
+def test_every_response_of_a_decoupled_model_is_printed(tmp_path: Path) -> None:
     folder = double(tmp_path, methods=STREAM, config=DECOUPLED)
     done = run(str(folder), "--request", request_file(tmp_path, 1, 2, 3))
     assert (done.returncode, outputs(done.stdout)) == (0, [[1], [2], [3]])
@@ -76,7 +76,7 @@ def execute(self, requests):
 """
 
 
-def test_models_that_are_called_are_loaded_when_asked_for(tmp_path: Path) -> None:
+def test_called_models_are_loaded_with_an_option(tmp_path: Path) -> None:
     double(tmp_path)
     folder = double(tmp_path, "caller", CALLER)
     alone = run(str(folder), "--request", request_file(tmp_path, 4))
@@ -84,9 +84,9 @@ def test_models_that_are_called_are_loaded_when_asked_for(tmp_path: Path) -> Non
     assert "'caller' called the model 'double', which is not loaded here: add --with double" in alone.stderr
     done = run(str(folder), "--request", request_file(tmp_path, 4), "--with", "double")
     assert (done.returncode, outputs(done.stdout)) == (0, [[8]])
-    missing = run(str(folder), "--request", request_file(tmp_path, 4), "--with", "nobody")
+    missing = run(str(folder), "--request", request_file(tmp_path, 4), "--with", "missing")
     assert missing.returncode == 1
-    assert "failed to load 'nobody'" in missing.stderr
+    assert "failed to load 'missing'" in missing.stderr
 
 
 ASYNC_CALLER = """
@@ -111,14 +111,14 @@ def test_coroutines_await_other_models_in_the_main_thread(tmp_path: Path) -> Non
     assert (done.returncode, outputs(done.stdout)) == (0, [[16]]), done.stderr
 
 
-def test_a_call_that_comes_back_is_refused_and_does_not_hang(tmp_path: Path) -> None:
+def test_a_recursive_call_is_rejected(tmp_path: Path) -> None:
     folder = double(tmp_path, methods=CALLER, config=CONFIG + "instance_group { count: 2 kind: KIND_CPU }")
     done = run(str(folder), "--request", request_file(tmp_path, 4))
     assert done.returncode == 1
-    assert "the call would wait for ever" in done.stderr
+    assert "the call would deadlock" in done.stderr
 
 
-def test_a_model_has_one_instance_here_and_no_limits(tmp_path: Path) -> None:
+def test_a_debugged_model_has_one_instance_and_no_limits(tmp_path: Path) -> None:
     more = (
         'instance_group { count: 3 kind: KIND_CPU } parameters { key: "isolation" value { string_value: "process" } } '
     )
@@ -128,17 +128,17 @@ def test_a_model_has_one_instance_here_and_no_limits(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout.count("initialized")) == (0, 1)
 
 
-def test_a_model_with_an_environment_of_its_own_is_refused_with_a_way_out(tmp_path: Path) -> None:
+def test_a_model_with_its_own_environment_is_rejected_with_a_remedy(tmp_path: Path) -> None:
     folder = double(tmp_path)
     (folder / "requirements.txt").write_text("numpy\n")
     refused = run(str(folder), "--request", request_file(tmp_path, 1))
     assert refused.returncode == 1
-    for part in ("environment of its own", str(folder / "requirements.txt"), "--this-interpreter", "debugpy"):
+    for part in ("its own environment", str(folder / "requirements.txt"), "--this-interpreter", "debugpy"):
         assert part in refused.stderr
     assert run(str(folder), "--request", request_file(tmp_path, 1), "--this-interpreter").returncode == 0
 
 
-def test_what_a_model_logs_is_shown(tmp_path: Path) -> None:
+def test_the_log_of_a_model_is_printed(tmp_path: Path) -> None:
     folder = double(
         tmp_path,
         methods="def execute(self, requests): pb_utils.Logger.log_info('hello') or pb_utils.Logger.log_verbose('psst')",
@@ -150,18 +150,18 @@ def test_what_a_model_logs_is_shown(tmp_path: Path) -> None:
 
 
 BAD = [
-    (["nowhere", "--request", "FILE"], "there is no model"),
-    (["MODEL"], "where do requests come from?"),
-    (["MODEL", "--request", "FILE", "--http-port", "0"], "where do requests come from?"),
+    (["nowhere", "--request", "FILE"], "does not exist"),
+    (["MODEL"], "as the source of requests"),
+    (["MODEL", "--request", "FILE", "--http-port", "0"], "as the source of requests"),
     (["MODEL", "--request", "nowhere.json"], "cannot be read: No such file"),
-    (["MODEL", "--request", "MODEL/config.pbtxt"], "is no inference request"),
+    (["MODEL", "--request", "MODEL/config.pbtxt"], "is not an inference request"),
     (["MODEL", "--http-port", "many"], "invalid int value: 'many'"),
     (["MODEL", "--prot", "1"], "unrecognized option '--prot'"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "text"), BAD, ids=lambda value: str(value)[:30])
-def test_wrong_arguments_are_told_in_one_line(tmp_path: Path, arguments: list[str], text: str) -> None:
+def test_invalid_arguments_are_errors_without_traceback(tmp_path: Path, arguments: list[str], text: str) -> None:
     known = {"MODEL": str(double(tmp_path)), "FILE": request_file(tmp_path, 1)}
     done = run(*[known.get(each, each.replace("MODEL", known["MODEL"])) for each in arguments])
     assert done.returncode == 1
@@ -169,15 +169,15 @@ def test_wrong_arguments_are_told_in_one_line(tmp_path: Path, arguments: list[st
     assert "Traceback" not in done.stderr
 
 
-def test_only_models_with_code_are_debugged(tmp_path: Path) -> None:
+def test_a_model_of_another_backend_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "e" / "1").mkdir(parents=True)
-    (tmp_path / "e" / "config.pbtxt").write_text('backend: "nobody_has_this"')
+    (tmp_path / "e" / "config.pbtxt").write_text('backend: "missing_backend"')
     done = run(str(tmp_path / "e"), "--request", request_file(tmp_path, 1))
     assert done.returncode == 1
-    assert "nobody_has_this" in done.stderr
+    assert "missing_backend" in done.stderr
 
 
-def test_a_request_that_the_server_refuses_is_told(tmp_path: Path) -> None:
+def test_a_rejected_request_prints_an_error(tmp_path: Path) -> None:
     folder, file = double(tmp_path), tmp_path / "request.json"
     file.write_text('{"inputs": [{"name": "OTHER", "shape": [1], "datatype": "INT64", "data": [1]}]}')
     done = run(str(folder), "--request", str(file))

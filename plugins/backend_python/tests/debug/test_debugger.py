@@ -28,7 +28,7 @@ def test_a_breakpoint_stops_in_the_model(tmp_path: Path) -> None:
         assert "finalized in the main thread: True" in terminal.text
 
 
-def test_post_mortem_looks_at_the_frames_that_raised(tmp_path: Path) -> None:
+def test_post_mortem_debugging_shows_the_frames_of_the_exception(tmp_path: Path) -> None:
     folder = double(tmp_path)
     with Terminal(str(folder), "--request", request_file(tmp_path, 13, 14), "--pdb") as terminal:
         assert "ValueError: thirteen" in terminal.until(PROMPT)
@@ -41,7 +41,7 @@ def test_post_mortem_looks_at_the_frames_that_raised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["import", "initialize", "auto_complete_config"])
-def test_a_model_that_does_not_load_can_be_looked_at_too(tmp_path: Path, where: str) -> None:
+def test_a_failed_load_can_be_debugged(tmp_path: Path, where: str) -> None:
     methods = {
         "import": "pass",
         "initialize": "def initialize(self, args):\n    size = 3\n    raise ValueError('not today')",
@@ -58,7 +58,8 @@ def test_a_model_that_does_not_load_can_be_looked_at_too(tmp_path: Path, where: 
         terminal.send("q")
         assert terminal.ended() == 1
     done = run(str(folder), "--request", request_file(tmp_path, 1))
-    assert (done.returncode, done.stderr.count("not today")) == (1, 2)  # in its line of the source, and as the message
+    # In the source line and in the message.
+    assert (done.returncode, done.stderr.count("not today")) == (1, 2)
 
 
 def test_ctrl_c_interrupts_a_model_that_does_not_end(tmp_path: Path) -> None:
@@ -70,12 +71,12 @@ def test_ctrl_c_interrupts_a_model_that_does_not_end(tmp_path: Path) -> None:
         assert "finalized" in terminal.text
 
 
-def test_ctrl_c_at_the_prompt_is_the_debuggers(tmp_path: Path) -> None:
+def test_ctrl_c_at_the_prompt_goes_to_the_debugger(tmp_path: Path) -> None:
     folder = double(tmp_path)
     with Terminal(str(folder), "--request", request_file(tmp_path, 7)) as terminal:
         terminal.until(PROMPT)
         terminal.interrupt()
-        terminal.send("")  # a key that the editor of the line waits for, where the signal came before it waited
+        terminal.send("")  # the line editor may need a key if the signal came before it waited
         terminal.until("--KeyboardInterrupt--")
         terminal.send("c")
         assert terminal.ended() == 0

@@ -1,4 +1,4 @@
-"""A model in the debugger behind live ports."""
+"""A debugged model that serves clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def live_port(terminal: Terminal) -> int:
 
 
 def post(port: int, *values: int, model: str = "double") -> Any:
-    """Send a request over HTTP and return the body of the answer."""
+    """Send a request over HTTP and return the body of the response."""
     body = {"inputs": [{"name": "IN", "shape": [len(values)], "datatype": "INT64", "data": list(values)}]}
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/v2/models/{model}/infer",
@@ -30,21 +30,21 @@ def post(port: int, *values: int, model: str = "double") -> Any:
         {"Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - it is the URL above
+        with urllib.request.urlopen(request, timeout=60) as response:  # noqa: S310 - the URL above
             return json.load(response)
     except urllib.error.HTTPError as error:
         return json.load(error)
 
 
-class InBackground:
-    """A request that is on its way."""
+class PendingRequest:
+    """A request in flight."""
 
     def __init__(self, port: int, *values: int) -> None:
         self._pool = ThreadPoolExecutor(1)
         self._answer = self._pool.submit(post, port, *values)
 
     def result(self) -> Any:
-        """Wait for the answer."""
+        """Wait for the response."""
         try:
             return self._answer.result(60)
         finally:
@@ -55,7 +55,7 @@ def test_quitting_the_debugger_ends_the_command(tmp_path: Path) -> None:
     folder = double(tmp_path)
     with Terminal(str(folder), "--http-port", "0") as terminal:
         port = live_port(terminal)
-        answer = InBackground(port, 7)
+        answer = PendingRequest(port, 7)
         terminal.until(PROMPT)
         terminal.send("q")
         assert terminal.ended() == 0
@@ -63,16 +63,16 @@ def test_quitting_the_debugger_ends_the_command(tmp_path: Path) -> None:
         assert "BdbQuit" in answer.result()["error"]
 
 
-def test_clients_are_served_one_after_the_other_and_an_exception_does_not_end_it(tmp_path: Path) -> None:
+def test_clients_are_served_sequentially_and_exceptions_do_not_end_the_command(tmp_path: Path) -> None:
     folder = double(tmp_path)
     with Terminal(str(folder), "--http-port", "0", "--grpc-port", "0") as terminal:
         port = live_port(terminal)
         assert post(port, 1, 2)["outputs"][0]["data"] == [2, 4]
         assert "thirteen" in post(port, 13)["error"]
         terminal.until("ValueError: thirteen cannot be doubled")
-        stopped = InBackground(port, 7)
+        stopped = PendingRequest(port, 7)
         terminal.until(PROMPT)
-        waiting = InBackground(port, 3)
+        waiting = PendingRequest(port, 3)
         terminal.send("c")
         assert stopped.result()["outputs"][0]["data"] == [14]
         assert waiting.result()["outputs"][0]["data"] == [6]
@@ -84,14 +84,14 @@ def test_clients_are_served_one_after_the_other_and_an_exception_does_not_end_it
 def test_ctrl_c_interrupts_a_request_and_ends(tmp_path: Path) -> None:
     folder = double(tmp_path)
     with Terminal(str(folder), "--http-port", "0") as terminal:
-        answer = InBackground(live_port(terminal), 99)
+        answer = PendingRequest(live_port(terminal), 99)
         terminal.until("in a loop")
         terminal.interrupt()
         assert terminal.ended() == 0
         assert "KeyboardInterrupt" in answer.result()["error"]
 
 
-def test_a_termination_is_as_good_as_ctrl_c(tmp_path: Path) -> None:
+def test_sigterm_ends_the_command(tmp_path: Path) -> None:
     folder = double(tmp_path)
     with Terminal(str(folder), "--http-port", "0") as terminal:
         live_port(terminal)
@@ -100,11 +100,11 @@ def test_a_termination_is_as_good_as_ctrl_c(tmp_path: Path) -> None:
         assert "finalized" in terminal.text
 
 
-def test_ctrl_c_after_the_debugger_went_on_ends_it_too(tmp_path: Path) -> None:
-    """The debugger keeps Ctrl-C for itself when it is left to continue: that must not outlive the request."""
+def test_ctrl_c_works_after_the_debugger_continued(tmp_path: Path) -> None:
+    """A debugger that continues keeps its handler of Ctrl-C, but not beyond the request."""
     folder = double(tmp_path)
     with Terminal(str(folder), "--http-port", "0") as terminal:
-        answer = InBackground(live_port(terminal), 7)
+        answer = PendingRequest(live_port(terminal), 7)
         terminal.until(PROMPT)
         terminal.send("c")
         assert answer.result()["outputs"][0]["data"] == [14]
@@ -112,7 +112,7 @@ def test_ctrl_c_after_the_debugger_went_on_ends_it_too(tmp_path: Path) -> None:
         assert terminal.ended() == 0
 
 
-def test_a_taken_port_is_told(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     folder = double(tmp_path)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

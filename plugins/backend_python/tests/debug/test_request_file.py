@@ -35,7 +35,9 @@ def read(folder: Path, *inputs: dict[str, Any], binary: bytes | None = None, **m
         ("BYTES", ["a", "ü"], [b"a", "ü".encode()]),
     ],
 )
-def test_values_are_read_as_their_type(tmp_path: Path, datatype: str, data: list[Any], expected: list[Any]) -> None:
+def test_values_are_converted_to_their_datatype(
+    tmp_path: Path, datatype: str, data: list[Any], expected: list[Any]
+) -> None:
     tensor = read(tmp_path, given(datatype=datatype, data=data)).inputs["IN"]
     assert (tensor.datatype, tensor.shape, tensor.numpy().tolist()) == (datatype, (2,), expected)
     if datatype == "BF16":
@@ -61,7 +63,7 @@ def test_tensors_may_follow_in_binary_form(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_what_else_a_client_may_say_is_taken(tmp_path: Path) -> None:
+def test_all_fields_of_a_request_are_read(tmp_path: Path) -> None:
     parameters = {
         "sequence_id": 7,
         "sequence_start": True,
@@ -82,30 +84,30 @@ def test_what_else_a_client_may_say_is_taken(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("inputs", "binary", "text"),
     [
-        ([given(data=[1])], None, r"has 1 elements, its shape \[2\] asks for 2"),
-        ([given(data=[1, "a"])], None, "input 'IN' is no INT32"),
-        ([given(data=[1, 2**40])], None, "input 'IN' is no INT32"),
-        ([given(datatype="BYTES", data=["a", 1])], None, "whose elements are texts"),
+        ([given(data=[1])], None, r"has 1 elements, but its shape \[2\] needs 2"),
+        ([given(data=[1, "a"])], None, "input 'IN' cannot be converted to INT32"),
+        ([given(data=[1, 2**40])], None, "input 'IN' cannot be converted to INT32"),
+        ([given(datatype="BYTES", data=["a", 1])], None, "so its elements must be strings"),
         ([given(datatype="INT33", data=[1, 2])], None, "unknown datatype 'INT33'"),
         ([given()], None, "neither 'data' nor a 'binary_data_size'; .*--header-length"),
-        ([given(parameters={"binary_data_size": 8})], b"1234", "needs 8 bytes behind the JSON text, 4 are left"),
-        ([given(data=[1, 2])], b"1234", "4 bytes behind the JSON text belong to no input"),
+        ([given(parameters={"binary_data_size": 8})], b"1234", "needs 8 bytes after the JSON text, 4 are left"),
+        ([given(data=[1, 2])], b"1234", "4 bytes after the JSON text belong to no input"),
         ([{"name": "IN"}], None, "missing required field `shape`"),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path: Path, inputs: list[Any], binary: bytes | None, text: str) -> None:
+def test_invalid_inputs_are_errors(tmp_path: Path, inputs: list[Any], binary: bytes | None, text: str) -> None:
     with pytest.raises(StartupError, match=text):
         read(tmp_path, *inputs, binary=binary)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"inputs": 3}', '{"inputs": [], "id": 3}'])
-def test_what_is_no_request_is_told(tmp_path: Path, content: str) -> None:
+def test_an_invalid_body_is_an_error(tmp_path: Path, content: str) -> None:
     file = tmp_path / "request.json"
     file.write_text(content)
-    with pytest.raises(StartupError, match="is no inference request"):
+    with pytest.raises(StartupError, match="is not an inference request"):
         read_request(file, None)
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StartupError, match="cannot be read: Is a directory"):
         read_request(tmp_path, None)

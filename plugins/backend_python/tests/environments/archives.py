@@ -1,4 +1,4 @@
-"""Archives of any content, good and bad."""
+"""Archives with valid and invalid content."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tritonpy_backend_python.environments.archive import extract
 
 
 def tar_entry(name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, target: str = "", mode: int = 0o644):
-    """Describe a member of a tar archive."""
+    """Return a member of a tar archive."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode, info.mtime, info.size = kind, target, mode, 1_600_000_000, len(content)
     return info, content
 
 
 def link(name: str, target: str):
-    """Describe a symbolic link."""
+    """Return a symbolic link."""
     return tar_entry(name, kind=tarfile.SYMTYPE, target=target)
 
 
@@ -50,7 +50,7 @@ def pack(folder: Path, path: Path) -> Path:
 
 
 def unpack(path: Path, log: logging.LoggerAdapter[logging.Logger]) -> Path:
-    """Extract an archive beside itself."""
+    """Extract an archive into a folder next to it."""
     folder = path.parent / "out"
     folder.mkdir()
     with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""A model, a cache and an index of a test's own."""
+"""Fixtures for a model, a cache and a package index."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Venv = Callable[..., Path]
 
 @dataclass
 class Model:
-    """A model's folder with one version, and what it is loaded with."""
+    """A model's folder with one version, and the arguments of its load."""
 
     directory: Path
     options: PythonOptions
@@ -69,7 +69,7 @@ def _nothing_known() -> None:
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let both installers find nothing but the wheels in one folder: numpy, and what a test adds."""
+    """Let both installers find only the wheels in one folder: numpy, and those that a test adds."""
     folder = tmp_path / "wheels"
     write_wheel(folder, "numpy", NUMPY)
     for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
@@ -89,7 +89,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a uv in front that only fails, as version managers leave behind."""
+    """Put a failing uv first on the PATH, like the stubs of version managers."""
     write_program(tmp_path / "no-uv" / "uv", "exit 127")
     monkeypatch.setenv("PATH", f"{tmp_path / 'no-uv'}{os.pathsep}{os.environ['PATH']}")
 
@@ -106,7 +106,7 @@ def installer(request: pytest.FixtureRequest, index: Path) -> Any:
 
 @pytest.fixture
 def venv(tmp_path: Path) -> Venv:
-    """Make a virtual environment that has numpy, unless another version (or none) is asked for."""
+    """Return a function that creates a virtual environment with a version of numpy, or without."""
 
     def make(interpreter: Path | str, numpy: str = NUMPY, name: str = "venv") -> Path:
         packages = make_venv(tmp_path / name, interpreter)
@@ -118,7 +118,7 @@ def venv(tmp_path: Path) -> Venv:
 
 
 def require_uv() -> None:
-    """Skip the test where uv does not run."""
+    """Skip the test if uv does not work."""
     found = shutil.which("uv")
     if not found or subprocess.run([found, "--version"], capture_output=True, check=False).returncode:
         pytest.skip("needs uv")
@@ -133,7 +133,7 @@ def write_program(path: Path, body: str) -> Path:
 
 
 def output_of(environment: Environment, code: str, *arguments: str) -> str:
-    """Return what a program in the environment prints."""
+    """Return the output of a program in the environment."""
     command = environment.command(["-c", code, *arguments])
     done = subprocess.run(
         command, env=environment.process_variables(), capture_output=True, text=True, check=True, cwd="/"

@@ -1,4 +1,4 @@
-"""Loads a model's environment in a process of its own: `loader.py MODEL CACHE`; prints the log, then the interpreter."""
+"""Load a model's environment and print the log and the interpreter: `loader.py MODEL CACHE`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Other interpreters than the one that runs the tests."""
+"""Interpreters other than the one that runs the tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 
 
 def python(version: str) -> Path:
-    """Return an interpreter of that version, from the PATH or from pyenv; skip the test where there is none."""
+    """Return an interpreter of that version from the PATH or pyenv.
+
+    Skip the test if there is none.
+    """
     folders = [Path(folder) for folder in os.get_exec_path()]
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     folders += [found / "bin" for found in sorted(pyenv.glob(f"versions/{version}.*"))]
@@ -22,7 +25,7 @@ def python(version: str) -> Path:
 
 
 def make_venv(folder: Path, interpreter: Path | str) -> Path:
-    """Make an empty virtual environment; return its folder of packages."""
+    """Create an empty virtual environment and return its package folder."""
     subprocess.run([interpreter, "-m", "venv", "--without-pip", folder], check=True)
     return next(folder.glob("lib/python*/site-packages"))
 

@@ -34,7 +34,7 @@ except Internal as error:
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
-def test_every_tar_is_extracted_whatever_its_name(tmp_path: Path, log: Log, mode: str):
+def test_tar_archives_of_any_name_are_extracted(tmp_path: Path, log: Log, mode: str):
     path = write_tar(
         tmp_path / "environment",
         tar_entry("./", kind=tarfile.DIRTYPE),
@@ -77,14 +77,14 @@ def test_a_tar_that_ends_with_a_zip_is_a_tar(tmp_path: Path, log: Log):
 
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", b"\x1f\x8b nothing", b"PK\x03\x04"])
-def test_what_is_no_archive_is_told(tmp_path: Path, log: Log, content: bytes):
+def test_other_files_are_rejected(tmp_path: Path, log: Log, content: bytes):
     (tmp_path / "e.tar.gz").write_bytes(content)
     with pytest.raises(Internal, match=r"Failed to extract .*e\.tar\.gz: it is neither a tar archive, .* nor a zip"):
         unpack(tmp_path / "e.tar.gz", log)
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
-def test_half_an_archive_is_damaged(tmp_path: Path, log: Log, mode: str):
+def test_a_truncated_archive_is_an_error(tmp_path: Path, log: Log, mode: str):
     path = write_tar(
         tmp_path / "e", tar_entry("a", os.urandom(100_000)), tar_entry("b", os.urandom(100_000)), mode=mode
     )
@@ -93,14 +93,16 @@ def test_half_an_archive_is_damaged(tmp_path: Path, log: Log, mode: str):
         unpack(path, log)
 
 
-def test_an_archive_that_is_written_to_meanwhile_is_refused(tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch):
+def test_an_archive_that_changes_during_extraction_is_rejected(
+    tmp_path: Path, log: Log, monkeypatch: pytest.MonkeyPatch
+):
     path = write_tar(tmp_path / "e.tgz", tar_entry("a", b"a"))
     monkeypatch.setattr(module.Extraction, "check_links", lambda _self: os.utime(path))
-    with pytest.raises(Internal, match="it changed meanwhile; load the model again"):
+    with pytest.raises(Internal, match="it changed during extraction; load the model again"):
         unpack(path, log)
 
 
-def test_a_long_extraction_tells_how_far_it_is(
+def test_the_progress_of_an_extraction_is_logged(
     tmp_path: Path, log: Log, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0.0)
@@ -112,7 +114,7 @@ def test_a_long_extraction_tells_how_far_it_is(
     assert lines[-1].startswith(f"extracted {path}: 2 files, 2.0 MB, ")
 
 
-def test_a_full_disk_is_told_with_what_is_needed(tmp_path: Path):
+def test_a_full_disk_is_reported_with_the_needed_space(tmp_path: Path):
     path = write_tar(tmp_path / "e.tgz", tar_entry("a", bytes(100_000)), tar_entry("b", bytes(3_400_000)))
     (tmp_path / "disk").mkdir()
     script = 'mount -t tmpfs -o size=1m none "$1" && shift && exec "$@"'

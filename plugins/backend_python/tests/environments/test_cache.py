@@ -13,8 +13,8 @@ import pytest
 
 from tritonpy import Internal
 from tritonpy_backend_python.environments.cache import UNUSED_DAYS, EnvironmentCache, cache_folder
-from tritonpy_backend_python.environments.entry import Entry
-from tritonpy_backend_python.environments.lease import Lease
+from tritonpy_backend_python.environments.entry import EnvironmentEntry
+from tritonpy_backend_python.environments.lease import EnvironmentLease
 
 Log = logging.LoggerAdapter[logging.Logger]
 
@@ -23,23 +23,23 @@ def nothing(folder: Path, lock: int) -> None:
     (folder / "built").touch()
 
 
-def test_what_is_built_is_found_again(cache: EnvironmentCache, log: Log):
+def test_a_built_environment_is_reused(cache: EnvironmentCache, log: Log):
     first = cache.obtain("name", "a source", nothing, log)
-    second = cache.obtain("name", "a source", lambda *_: pytest.fail("it is there"), log)
+    second = cache.obtain("name", "a source", lambda *_: pytest.fail("the environment exists"), log)
     assert first.folder == second.folder == cache.folder / "name"
     assert (first.folder / "built").exists()
 
 
-def test_the_folder_is_the_users_own(cache: EnvironmentCache, log: Log):
+def test_the_folder_is_private(cache: EnvironmentCache, log: Log):
     cache.obtain("name", "a source", nothing, log)
     assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o700
 
 
-def test_a_cache_is_no_folder_before_something_is_built(cache: EnvironmentCache):
+def test_the_folder_is_created_by_the_first_build(cache: EnvironmentCache):
     assert not cache.folder.exists()
 
 
-def test_a_failure_leaves_nothing_and_is_not_remembered(cache: EnvironmentCache, log: Log):
+def test_a_failed_build_leaves_no_files(cache: EnvironmentCache, log: Log):
     def fails(folder: Path, lock: int) -> None:
         (folder / "half").touch()
         raise Internal("no")
@@ -50,13 +50,13 @@ def test_a_failure_leaves_nothing_and_is_not_remembered(cache: EnvironmentCache,
     assert not (cache.obtain("name", "a source", nothing, log).folder / "half").exists()
 
 
-def test_what_a_dead_process_left_is_removed_first(cache: EnvironmentCache, log: Log):
+def test_remains_of_a_dead_process_are_removed_first(cache: EnvironmentCache, log: Log):
     (cache.folder / "name").mkdir(parents=True)
     (cache.folder / "name" / "half").touch()
     assert not (cache.obtain("name", "a source", nothing, log).folder / "half").exists()
 
 
-def test_many_at_once_build_once(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):
+def test_concurrent_loads_build_once(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):
     builds = []
     others_wait = threading.Event()
 
@@ -78,13 +78,13 @@ def test_many_at_once_build_once(cache: EnvironmentCache, log: Log, caplog: pyte
     assert {lease.folder for lease in leases} == {cache.folder / "name"}
 
 
-def test_who_waits_for_a_build_does_not_wait_for_its_users(cache: EnvironmentCache, log: Log):
-    """Several look at the same time, one builds and goes on using it: the others get it too."""
+def test_waiting_for_a_build_does_not_wait_for_its_users(cache: EnvironmentCache, log: Log):
+    """One of several loads builds and uses the environment; the others do not wait for its end."""
     looked = threading.Barrier(3)
-    borrow = Entry.borrow
+    acquire = EnvironmentEntry.acquire
 
-    def look_together(entry: Entry) -> Lease | None:
-        lease = borrow(entry)
+    def look_together(entry: EnvironmentEntry) -> EnvironmentLease | None:
+        lease = acquire(entry)
         if lease is None:
             with contextlib.suppress(threading.BrokenBarrierError):
                 looked.wait(30)
@@ -92,19 +92,19 @@ def test_who_waits_for_a_build_does_not_wait_for_its_users(cache: EnvironmentCac
         return lease
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(3) as pool:
-        patch.setattr(Entry, "borrow", look_together)
+        patch.setattr(EnvironmentEntry, "acquire", look_together)
         leases = list(pool.map(lambda _: cache.obtain("name", "a source", nothing, log), range(3)))
     assert len(leases) == 3
 
 
-def test_a_cache_that_can_only_be_read_lends_what_it_has(cache: EnvironmentCache, log: Log):
+def test_a_read_only_cache_can_be_used(cache: EnvironmentCache, log: Log):
     cache.obtain("name", "a source", nothing, log).release()
     (cache.folder / "name.lock").unlink()
     assert cache.obtain("name", "a source", nothing, log).folder.exists()
-    assert not (cache.folder / "name.lock").exists(), "nothing is written"
+    assert not (cache.folder / "name.lock").exists(), "a read-only cache was written to"
 
 
-def test_a_build_removes_what_is_unused(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):
+def test_a_build_removes_unused_environments(cache: EnvironmentCache, log: Log, caplog: pytest.LogCaptureFixture):
     cache.obtain("old", "a source", nothing, log).release()
     used = cache.obtain("used", "a source", nothing, log)
     long_ago = time.time() - (UNUSED_DAYS + 1) * 86400
@@ -116,22 +116,20 @@ def test_a_build_removes_what_is_unused(cache: EnvironmentCache, log: Log, caplo
     assert "removed unused Python environments: old" in caplog.text
 
 
-def test_a_folder_that_cannot_be_created_is_told_with_the_option(tmp_path: Path, log: Log):
+def test_a_folder_that_cannot_be_created_is_reported_with_the_option(tmp_path: Path, log: Log):
     (tmp_path / "file").touch()
     with pytest.raises(Internal, match=r"'.*/file/cache' cannot be created: Not a directory; .* environments-dir"):
         EnvironmentCache(tmp_path / "file" / "cache").obtain("name", "a source", nothing, log)
 
 
-def test_a_default_folder_that_everybody_may_write_into_is_refused(tmp_path: Path, log: Log):
+def test_a_world_writable_default_folder_is_rejected(tmp_path: Path, log: Log):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
     with pytest.raises(Internal, match=r"cannot be created: everybody may write into it; .* environments-dir"):
         EnvironmentCache(tmp_path / "cache", configured=False).obtain("name", "a source", nothing, log)
 
 
-def test_a_configured_folder_that_everybody_may_write_into_is_warned_of(
-    tmp_path: Path, log: Log, caplog: pytest.LogCaptureFixture
-):
+def test_a_world_writable_configured_folder_is_a_warning(tmp_path: Path, log: Log, caplog: pytest.LogCaptureFixture):
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache").chmod(0o777)
     EnvironmentCache(tmp_path / "cache").obtain("name", "a source", nothing, log).release()

@@ -25,12 +25,12 @@ def test_a_digest_is_of_the_content(tmp_path: Path, digests: Digests):
 def test_a_large_file_is_read_once(tmp_path: Path, digests: Digests, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "large").write_bytes(b"x" * 100)
     first = digests.of(tmp_path / "large")
-    monkeypatch.setattr(module, "_read", lambda _file: pytest.fail("it is known"))
+    monkeypatch.setattr(module, "_read", lambda _file: pytest.fail("the value is cached"))
     assert digests.of(tmp_path / "large") == first
 
 
 @pytest.mark.parametrize("replace", [True, False], ids=["another file", "the same file"])
-def test_a_change_is_seen_though_size_and_time_stay(tmp_path: Path, digests: Digests, replace: bool):
+def test_a_change_with_equal_size_and_time_is_detected(tmp_path: Path, digests: Digests, replace: bool):
     path = tmp_path / "large"
     path.write_bytes(b"x" * 100)
     os.utime(path, (1, 1))
@@ -43,7 +43,7 @@ def test_a_change_is_seen_though_size_and_time_stay(tmp_path: Path, digests: Dig
     assert digests.of(path) == hashlib.sha256(b"y" * 100).hexdigest()
 
 
-def test_a_damaged_memory_is_no_memory(tmp_path: Path, digests: Digests):
+def test_a_damaged_cache_entry_is_ignored(tmp_path: Path, digests: Digests):
     (tmp_path / "large").write_bytes(b"x" * 100)
     first = digests.of(tmp_path / "large")
     for memory in (tmp_path / "cache" / "digests").iterdir():
@@ -51,7 +51,7 @@ def test_a_damaged_memory_is_no_memory(tmp_path: Path, digests: Digests):
     assert digests.of(tmp_path / "large") == first
 
 
-def test_a_memory_that_cannot_be_written_is_done_without(tmp_path: Path, digests: Digests):
+def test_an_unwritable_cache_is_ignored(tmp_path: Path, digests: Digests):
     (tmp_path / "cache").touch()
     (tmp_path / "large").write_bytes(b"x" * 100)
     assert digests.of(tmp_path / "large") == hashlib.sha256(b"x" * 100).hexdigest()
@@ -61,9 +61,7 @@ def test_a_memory_that_cannot_be_written_is_done_without(tmp_path: Path, digests
     ("change", "counts"),
     [("src/a.py", True), ("src/new.py", True), ("build/x.py", False), ("x.egg-info/PKG", False), (".git/HEAD", False)],
 )
-def test_a_folder_is_its_names_and_contents_without_what_builds_leave(
-    tmp_path: Path, digests: Digests, change: str, counts: bool
-):
+def test_the_digest_of_a_folder_ignores_build_artifacts(tmp_path: Path, digests: Digests, change: str, counts: bool):
     (tmp_path / "package" / "src").mkdir(parents=True)
     (tmp_path / "package" / "src" / "a.py").write_text("a = 1")
     (tmp_path / "package" / "broken").symlink_to("nowhere")

@@ -12,7 +12,7 @@ from tritonpy_backend_python.environments.environment import Environment, folder
 from .conftest import output_of
 
 ARGUMENTS = "import json, sys; print(json.dumps(sys.argv[1:]))"
-HOSTILE = ["a b", "$(touch /tmp/never)", "`id`", '"', "'", "-", "", "*", "\\", "\n", ";exit 3"]
+HOSTILE = ["a b", "$(touch /tmp/unexpected_wait)", "`id`", '"', "'", "-", "", "*", "\\", "\n", ";exit 3"]
 
 
 def activated(folder: Path, script: str, interpreter: str = sys.executable) -> Environment:
@@ -22,12 +22,12 @@ def activated(folder: Path, script: str, interpreter: str = sys.executable) -> E
     return Environment(interpreter, "a test", activate=path)
 
 
-def test_without_a_script_the_command_is_the_interpreter():
+def test_without_a_script_the_command_starts_the_interpreter():
     assert Environment("/p/python", "a test").command(["-m", "worker", "x y"]) == ["/p/python", "-m", "worker", "x y"]
 
 
 @pytest.mark.parametrize("script", [None, "set -- changed arguments\n", "set -eu\n", "tritonpy=1\nset -f\n"])
-def test_arguments_arrive_as_they_were_given(tmp_path: Path, script: str | None):
+def test_arguments_are_passed_unchanged(tmp_path: Path, script: str | None):
     environment = Environment(sys.executable, "a test") if script is None else activated(tmp_path, script)
     import json
 
@@ -51,7 +51,7 @@ def test_the_process_becomes_the_interpreter(tmp_path: Path):
         assert int(process.stdout.read()) == process.pid
 
 
-def test_a_script_that_fails_is_told_and_forgiven(tmp_path: Path):
+def test_a_failed_script_is_reported_and_ignored(tmp_path: Path):
     environment = activated(tmp_path, "export HALF=1\nfalse\n")
     done = subprocess.run(
         environment.command(["-c", "import os; print(os.environ['HALF'])"]), capture_output=True, text=True, check=True
@@ -61,12 +61,12 @@ def test_a_script_that_fails_is_told_and_forgiven(tmp_path: Path):
 
 
 def test_the_interpreters_own_folder_is_first_on_the_path(tmp_path: Path):
-    environment = activated(tmp_path, "PATH=/elsewhere:$PATH\n")
+    environment = activated(tmp_path, "PATH=/other:$PATH\n")
     first = output_of(environment, "import os; print(os.environ['PATH'].split(os.pathsep)[0])")
     assert first == os.path.dirname(sys.executable)
 
 
-def test_an_interpreter_that_is_only_a_name_is_found_where_the_script_says(tmp_path: Path):
+def test_an_interpreter_name_is_found_on_the_scripts_path(tmp_path: Path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3").symlink_to(sys.executable)
     environment = activated(tmp_path, f"PATH={tmp_path}/bin:$PATH\n", "python3")

@@ -15,7 +15,7 @@ from .conftest import write_program
     ("uv", "layered", "chosen"),
     [("exit 0", False, "uv"), ("exit 127", False, "venv and pip"), (None, False, "venv and pip"), ("exit 0", True, "venv and pip")],
 )  # fmt: skip
-def test_uv_is_used_where_it_runs_and_stands_alone(
+def test_uv_is_used_if_it_works_and_there_is_no_layer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uv: str | None, layered: bool, chosen: str
 ):
     if uv is not None:

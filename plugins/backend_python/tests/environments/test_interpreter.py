@@ -17,7 +17,7 @@ from .pythons import python
 from .wheels import write_numpy
 
 
-def test_it_says_what_it_is():
+def test_properties_of_an_interpreter():
     found = interpreter_of(Environment(sys.executable, "a test"))
     assert found.version == sys.version_info[:3]
     assert found.version_text == sys.version.split()[0]
@@ -28,7 +28,7 @@ def test_it_says_what_it_is():
 
 
 @pytest.mark.parametrize("version", ["3.9", "3.12"])
-def test_other_versions_serve(venv: Venv, version: str):
+def test_other_versions_are_usable(venv: Venv, version: str):
     folder = venv(python(version))
     environment = Environment(str(folder / "bin" / "python"), "a test")
     found = interpreter_of(environment)
@@ -37,27 +37,29 @@ def test_other_versions_serve(venv: Venv, version: str):
 
 
 @pytest.mark.parametrize("version", ["2.7", "3.6", "3.8"])
-def test_old_versions_are_refused_by_number(version: str):
+def test_old_versions_are_rejected(version: str):
     path = python(version)
     with pytest.raises(InvalidArgument, match=rf"a test has Python {version}\.\d+ \(.*\), models need Python 3.9 or"):
         interpreter_of(Environment(str(path), "a test"))
 
 
-def test_it_is_asked_once_until_it_is_another_file(tmp_path: Path, venv: Venv, monkeypatch: pytest.MonkeyPatch):
+def test_an_interpreter_is_inspected_again_after_its_file_changed(
+    tmp_path: Path, venv: Venv, monkeypatch: pytest.MonkeyPatch
+):
     environment = Environment(str(venv(sys.executable) / "bin" / "python"), "a test")
     first = interpreter_of(environment)
-    asked: list[Environment] = []
-    monkeypatch.setattr(module, "_ask", lambda it: asked.append(it) or first)
+    inspected: list[Environment] = []
+    monkeypatch.setattr(module, "_inspect", lambda it: inspected.append(it) or first)
     assert interpreter_of(environment) == first
-    assert asked == []
+    assert inspected == []
     other = write_program(tmp_path / "other", "")
     os.unlink(environment.interpreter)
     os.rename(other, environment.interpreter)
     interpreter_of(environment)
-    assert asked == [environment]
+    assert inspected == [environment]
 
 
-def test_one_without_numpy_is_asked_again_after_its_repair(venv: Venv):
+def test_an_interpreter_without_numpy_is_inspected_again(venv: Venv):
     folder = venv(sys.executable, numpy="")
     environment = Environment(str(folder / "bin" / "python"), "the test's environment")
     with pytest.raises(Internal) as raised:
@@ -80,7 +82,7 @@ def test_numpy_must_be_new_enough(venv: Venv, numpy: str, serves: bool):
             require_numpy(environment, found)
 
 
-def test_a_broken_numpy_is_told(venv: Venv):
+def test_a_broken_numpy_is_an_error(venv: Venv):
     folder = venv(sys.executable, numpy="")
     packages = next(folder.glob("lib/python*/site-packages"))
     (packages / "numpy.py").write_text("raise RuntimeError('built for another Python')\n")
@@ -104,7 +106,7 @@ def test_the_servers_folder_is_not_searched(venv: Venv, tmp_path: Path, monkeypa
         ("exit 0", "list index out of range"),
     ],
 )
-def test_one_that_cannot_start_is_told(tmp_path: Path, program: str | None, reason: str):
+def test_an_interpreter_that_cannot_start_is_an_error(tmp_path: Path, program: str | None, reason: str):
     path = tmp_path / "python"
     if program is not None:
         write_program(path, program)
@@ -112,20 +114,20 @@ def test_one_that_cannot_start_is_told(tmp_path: Path, program: str | None, reas
         interpreter_of(Environment(str(path), "a test"))
 
 
-def test_one_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_an_interpreter_that_hangs_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "_TIMEOUT_SECONDS", 0.1)
     path = write_program(tmp_path / "python", "exec sleep 600")
     with pytest.raises(Internal, match=r"no answer after 0\.1 s"):
         interpreter_of(Environment(str(path), "a test"))
 
 
-def test_what_a_script_prints_is_no_answer(tmp_path: Path):
+def test_output_of_a_script_is_ignored(tmp_path: Path):
     (tmp_path / "activate").write_text("echo '{\"version\": [1]}'\n")
     found = interpreter_of(Environment(sys.executable, "a test", activate=tmp_path / "activate"))
     assert found.version == sys.version_info[:3]
 
 
-def test_two_interpreters_with_other_packages_alike_have_one_identity(venv: Venv):
+def test_interpreters_with_different_packages_have_equal_identities(venv: Venv):
     first = interpreter_of(Environment(str(venv(sys.executable, name="a") / "bin" / "python"), "a"))
     second = interpreter_of(Environment(str(venv(sys.executable, name="b") / "bin" / "python"), "b"))
     other = interpreter_of(Environment(str(venv(python("3.12"), name="c") / "bin" / "python"), "c"))

@@ -7,42 +7,42 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy_backend_python.environments.entry import Entry
+from tritonpy_backend_python.environments.entry import EnvironmentEntry
 
 
-def finished(cache: Path) -> Entry:
-    entry = Entry(cache, "name")
+def finished(cache: Path) -> EnvironmentEntry:
+    entry = EnvironmentEntry(cache, "name")
     entry.folder.mkdir()
     entry.complete("a source")
     return entry
 
 
-def test_a_lease_keeps_others_from_being_alone_until_it_is_gone(tmp_path: Path):
+def test_leases_prevent_an_exclusive_lock(tmp_path: Path):
     entry = finished(tmp_path)
-    first, second = entry.borrow(), entry.borrow()
+    first, second = entry.acquire(), entry.acquire()
     assert first
     assert second
     first.release()
-    assert entry.seize() is None
+    assert entry.lock_exclusively() is None
     del second
     gc.collect()
-    assert entry.seize()
+    assert entry.lock_exclusively()
 
 
-def test_a_cache_that_is_gone_or_cannot_be_written_is_no_trouble(tmp_path: Path):
+def test_release_ignores_a_missing_stamp(tmp_path: Path):
     entry = finished(tmp_path)
-    lease = entry.borrow()
+    lease = entry.acquire()
     assert lease
     (tmp_path / "name.json").unlink()
     lease.release()
 
 
-def test_both_ends_of_a_use_are_moments_of_use(tmp_path: Path):
+def test_begin_and_end_of_a_use_reset_the_idle_time(tmp_path: Path):
     entry = finished(tmp_path)
     long_ago = time.time() - 10 * 86400
     os.utime(tmp_path / "name.json", (long_ago, long_ago))
     assert entry.idle_days() == pytest.approx(10, abs=0.01)
-    lease = entry.borrow()
+    lease = entry.acquire()
     assert lease
     assert entry.idle_days() < 0.01
     os.utime(tmp_path / "name.json", (long_ago, long_ago))
@@ -50,4 +50,4 @@ def test_both_ends_of_a_use_are_moments_of_use(tmp_path: Path):
     assert entry.idle_days() < 0.01
     os.utime(tmp_path / "name.json", (long_ago, long_ago))
     lease.release()
-    assert entry.idle_days() > 9, "a second release is none"
+    assert entry.idle_days() > 9, "a second release counts as a use"

@@ -12,8 +12,8 @@ from tritonpy_backend_python.environments.process import CommandFailed, run_logg
 WAITS = """
 import select, sys
 print("before", flush=True)
-answer = open(sys.argv[1])
-print("after " + answer.read(), flush=True)
+go = open(sys.argv[1])
+print("after " + go.read(), flush=True)
 """
 
 
@@ -22,24 +22,24 @@ def lock(tmp_path: Path) -> FileLock:
     return FileLock.exclusive(tmp_path / "lock", lambda: None)
 
 
-def run(code: str, lock: FileLock, say, *arguments: str) -> None:
-    run_logged([sys.executable, "-c", code, *arguments], Path("/"), os.environ, lock.descriptor, say)
+def run(code: str, lock: FileLock, log_line, *arguments: str) -> None:
+    run_logged([sys.executable, "-c", code, *arguments], Path("/"), os.environ, lock.descriptor, log_line)
 
 
-def test_each_line_is_said_while_the_program_runs(tmp_path: Path, lock: FileLock):
-    os.mkfifo(tmp_path / "answer")
+def test_lines_are_logged_while_the_program_runs(tmp_path: Path, lock: FileLock):
+    os.mkfifo(tmp_path / "go")
     lines = []
 
-    def say(line: str) -> None:
+    def log_line(line: str) -> None:
         lines.append(line)
         if line == "before":
-            (tmp_path / "answer").write_text("all")
+            (tmp_path / "go").write_text("all")
 
-    run(WAITS, lock, say, str(tmp_path / "answer"))
+    run(WAITS, lock, log_line, str(tmp_path / "go"))
     assert lines == ["before", "after all"]
 
 
-def test_both_outputs_are_said_without_empty_lines_and_margins(lock: FileLock):
+def test_both_streams_are_logged_without_empty_lines_and_margins(lock: FileLock):
     lines: list[str] = []
     run(r"import sys; sys.stderr.buffer.write(b'\n  one \r\xfftwo\n\n')", lock, lines.append)
     assert lines == ["one", "\N{REPLACEMENT CHARACTER}two"]
@@ -54,12 +54,12 @@ def test_a_failure_has_the_command_the_status_and_the_last_lines(lock: FileLock)
     assert text.endswith("    line 99")
 
 
-def test_a_program_that_says_nothing_and_fails_has_no_lines(lock: FileLock):
+def test_a_failed_program_without_output_has_no_lines(lock: FileLock):
     with pytest.raises(CommandFailed, match="ended with status -9 and these last lines: none"):
         run("import os; os.kill(os.getpid(), 9)", lock, lambda _line: None)
 
 
-def test_a_program_is_ended_when_its_lines_cannot_be_said(tmp_path: Path, lock: FileLock):
+def test_a_program_is_killed_if_logging_fails(tmp_path: Path, lock: FileLock):
     def fails(line: str) -> None:
         raise RuntimeError(line)
 
@@ -67,7 +67,7 @@ def test_a_program_is_ended_when_its_lines_cannot_be_said(tmp_path: Path, lock: 
         run("import time\nprint('before', flush=True)\ntime.sleep(600)", lock, fails)
 
 
-def test_the_program_holds_the_lock_and_nothing_to_read(tmp_path: Path, lock: FileLock):
+def test_the_program_inherits_the_lock_and_has_no_input(tmp_path: Path, lock: FileLock):
     lines: list[str] = []
     run(
         "import os, sys; print(os.fstat(int(sys.argv[1])).st_ino, repr(sys.stdin.read()))", lock, lines.append,

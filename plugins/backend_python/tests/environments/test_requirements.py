@@ -31,27 +31,27 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def test_the_file_beside_the_model_comes_first(folder: Path):
+def test_the_file_next_to_the_model_has_priority(folder: Path):
     assert find(folder) is None
     write(folder.parent / "requirements.txt", "a")
     above = find(folder)
     assert above
     assert above.folder == folder.parent
     write(folder / "requirements.txt", "b")
-    beside = find(folder)
-    assert beside
-    assert beside.source == str(folder / "requirements.txt")
-    assert beside.arguments == ("-r", beside.source)
-    assert beside.folder == folder
-    assert beside.digest != above.digest
+    next_to_model = find(folder)
+    assert next_to_model
+    assert next_to_model.source == str(folder / "requirements.txt")
+    assert next_to_model.arguments == ("-r", next_to_model.source)
+    assert next_to_model.folder == folder
+    assert next_to_model.digest != above.digest
 
 
-def test_a_folder_of_that_name_is_no_file(folder: Path):
+def test_a_folder_of_that_name_is_ignored(folder: Path):
     (folder / "requirements.txt").mkdir()
     assert find(folder) is None
 
 
-def test_the_same_text_elsewhere_is_the_same(folder: Path, tmp_path: Path):
+def test_equal_texts_have_equal_digests(folder: Path, tmp_path: Path):
     other = tmp_path / "other" / "2"
     other.mkdir(parents=True)
     assert digest(folder, "a==1\n") == digest(other, "a==1\n") != digest(other, "a==2\n")
@@ -82,7 +82,7 @@ def test_the_same_text_elsewhere_is_the_same(folder: Path, tmp_path: Path):
         ("--find-links=./wheels", "1/wheels/a-1-py3-none-any.whl"),
     ],
 )  # fmt: skip
-def test_what_is_named_counts_with_its_content(folder: Path, line: str, named: str):
+def test_the_digest_includes_named_files(folder: Path, line: str, named: str):
     write(folder.parent / named, "first")
     first = digest(folder, f"# head\n{line.format(folder=folder)}\n")
     assert digest(folder) == first
@@ -91,7 +91,7 @@ def test_what_is_named_counts_with_its_content(folder: Path, line: str, named: s
 
 
 @pytest.mark.parametrize("line", ["numpy", "numpy==1.0", "-i https://x/y", "a @ https://x/other.txt", "# -r other.txt"])
-def test_what_is_not_named_does_not_count(folder: Path, line: str):
+def test_the_digest_ignores_other_files(folder: Path, line: str):
     write(folder / "other.txt", "first")
     write(folder / "numpy" / "x", "first")
     first = digest(folder, line)
@@ -100,7 +100,7 @@ def test_what_is_not_named_does_not_count(folder: Path, line: str):
     assert digest(folder) == first
 
 
-def test_files_within_files_are_relative_to_their_own_folder_and_packages_to_the_first(folder: Path):
+def test_included_files_are_relative_to_their_folder_and_packages_to_the_first(folder: Path):
     write(folder / "sub" / "one.txt", "-r two.txt\n./package\n")
     write(folder / "sub" / "two.txt", "first")
     write(folder / "sub" / "package" / "x.py", "first")
@@ -119,11 +119,11 @@ def test_files_that_name_each_other_are_read_once(folder: Path):
     assert digest(folder, "-r other.txt\n-r other.txt")
 
 
-def test_what_is_missing_is_left_to_the_installer(folder: Path):
+def test_missing_files_are_ignored(folder: Path):
     assert digest(folder, "-r missing.txt\n./missing.whl\n-e missing")
 
 
-def test_an_editable_package_counts_with_its_place(folder: Path, tmp_path: Path):
+def test_the_digest_includes_the_path_of_an_editable_package(folder: Path, tmp_path: Path):
     other = tmp_path / "other" / "1"
     for place in (folder, other):
         write(place / "package" / "x.py", "the same")

@@ -42,7 +42,7 @@ def test_requirements_are_installed_with_numpy_and_their_progress_is_logged(
     assert line in caplog.text
 
 
-def test_it_is_built_once_for_all_models_that_say_the_same(
+def test_models_with_equal_requirements_share_an_environment(
     tmp_path: Path, model: Model, index: Path, caplog: pytest.LogCaptureFixture
 ):
     model.require("numpy\n")
@@ -57,14 +57,14 @@ def test_it_is_built_once_for_all_models_that_say_the_same(
     assert caplog.text.count("building ") == 2
 
 
-def test_a_numpy_that_the_requirements_choose_stays(model: Model, index: Path):
+def test_the_numpy_of_the_requirements_is_kept(model: Model, index: Path):
     write_wheel(index, "numpy", "1.22.0")
     write_wheel(index, "tiny", "1.0", requires=("numpy<1.23",))
     model.require("tiny\n")
     assert output_of(model.resolve(), VERSIONS) == "1.0 1.22.0"
 
 
-def test_constraints_count_for_the_numpy_that_is_added(model: Model, index: Path):
+def test_constraints_apply_to_the_added_numpy(model: Model, index: Path):
     write_wheel(index, "numpy", "1.22.0")
     write_wheel(index, "tiny", "1.0")
     model.require("tiny\n-c constraints.txt\n")
@@ -72,7 +72,7 @@ def test_constraints_count_for_the_numpy_that_is_added(model: Model, index: Path
     assert output_of(model.resolve(), VERSIONS) == "1.0 1.22.0"
 
 
-def test_a_numpy_that_is_too_old_is_refused_with_the_file_to_correct(model: Model, index: Path):
+def test_an_old_numpy_is_rejected_with_a_remedy(model: Model, index: Path):
     write_wheel(index, "numpy", "1.19.0")
     path = model.require("numpy<1.20\n")
     with pytest.raises(
@@ -92,7 +92,7 @@ def test_paths_are_relative_to_the_files_folder(
     assert output_of(model.resolve(), VERSIONS) == f"1.0 {NUMPY}"
 
 
-def test_a_failure_ends_with_the_installers_words_and_is_not_kept(
+def test_a_failed_build_reports_the_installers_output_and_leaves_no_files(
     tmp_path: Path, model: Model, index: Path, installer: str
 ):
     path = model.require("tiny==7\n")
@@ -115,7 +115,7 @@ def test_another_version_is_isolated_and_has_numpy(
 
 
 @pytest.mark.parametrize("activated", [True, False])
-def test_on_an_execution_environment_it_is_a_layer(
+def test_an_environment_on_an_execution_environment_is_a_layer(
     model: Model, index: Path, venv: Venv, activated: bool, caplog: pytest.LogCaptureFixture
 ):
     below = venv(python("3.9"), "1.25.0")
@@ -135,12 +135,12 @@ def test_on_an_execution_environment_it_is_a_layer(
     assert output_of(environment, VERSIONS) == "1.0 1.25.0"
     greeting = "hello" if activated else None
     assert output_of(environment, code) == f"{greeting} {environment.interpreter}"
-    assert not list(below.rglob("tiny*")), "the layer below is not written to"
+    assert not list(below.rglob("tiny*")), "the base was changed"
     path = output_of(environment, "import os; print(os.environ['PATH'])").split(os.pathsep)
     assert path.index(f"{folder_of(environment)}/bin") < path.index(f"{below}/bin")
 
 
-def test_what_a_layer_below_has_counts_as_installed(model: Model, index: Path, venv: Venv):
+def test_packages_of_the_base_count_as_installed(model: Model, index: Path, venv: Venv):
     below = venv(sys.executable)
     wheel = write_wheel(index, "tiny", "1.0")
     subprocess.run(
@@ -162,7 +162,7 @@ def test_only_layers_depend_on_the_packages_below(layered: bool, same: bool):
     assert (_name(bases[0], NO_REQUIREMENTS) == _name(bases[1], NO_REQUIREMENTS)) == same
 
 
-def test_the_servers_packages_and_search_path_are_not_seen(
+def test_the_servers_packages_and_search_path_are_not_visible(
     tmp_path: Path, model: Model, index: Path, no_uv: None, monkeypatch: pytest.MonkeyPatch
 ):
     write_numpy(tmp_path / "search", "9.9")

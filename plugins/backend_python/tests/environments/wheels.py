@@ -1,4 +1,4 @@
-"""Wheels of one module, written by hand, and an index of them: what the tests install comes from no network."""
+"""Wheels with one module and an index of them, for installations without a network."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ NUMPY = "1.26.4"
 
 
 def write_wheel(folder: Path, name: str, version: str, requires: tuple[str, ...] = ()) -> Path:
-    """Write a wheel whose module says its version."""
+    """Write a wheel whose module has a version."""
     info = f"{name}-{version}.dist-info"
     needs = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
     members = {
@@ -27,6 +27,6 @@ def write_wheel(folder: Path, name: str, version: str, requires: tuple[str, ...]
 
 
 def write_numpy(site_packages: Path, version: str = NUMPY) -> None:
-    """Put a module into a folder that is numpy as far as its version goes."""
+    """Write a fake numpy with a version into a folder."""
     (site_packages / "numpy").mkdir(parents=True)
     (site_packages / "numpy" / "__init__.py").write_text(f"__version__ = {version!r}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""One model, served twice: by a worker, and in the server's own process."""
+"""A model that is served twice: by a worker, and in the server's process."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from tritonpy import InferRequest, InferResponse, Tensor, Trace, TraceFamily
-from tritonpy.testing import RunningServer, Witness, running_server
+from tritonpy.testing import RecordingSink, RunningServer, running_server
 from tritonpy.types import TraceLevel
 
 from ..serving import NO_PORTS, write_model
 
-MODES = ("m_process", "m_thread")  # names of models that run where their names say
+MODES = ("m_process", "m_thread")  # names of models, and where they run
 PLAN = """
 backend: "python"
 input { name: "PLAN" data_type: TYPE_STRING dims: 1 } output { name: "OUT" data_type: TYPE_STRING dims: 1 }
 """
 DECOUPLED = "model_transaction_policy { decoupled: true }"
-# The methods of a class whose request says what is to be done: `do_<name>(request, *arguments)` returns what JSON can carry.
+# Methods that execute the plan in a request: `do_<name>(request, *arguments)` returns a JSON value.
 PLANNED = """
 def plan(self, request):
     return json.loads(pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0])
@@ -40,12 +40,12 @@ def execute(self, requests):
 
 
 def isolation(mode: str) -> str:
-    """Return the parameter that chooses where a model runs."""
+    """Return the parameter for the model's isolation."""
     return f'parameters {{ key: "isolation" value {{ string_value: "{mode.removeprefix("m_")}" }} }}\n'
 
 
 def write_in(mode: str, repository: Path, name: str, methods: str, config: str) -> Path:
-    """Write a model that runs in one of the modes; its code may use json and gc."""
+    """Write a model that runs in one of the modes. Its code may use asyncio, gc and json."""
     folder = write_model(repository, name, methods, config + isolation(mode))
     file = folder / "1" / "model.py"
     file.write_text("import asyncio, gc, json\n" + file.read_text())
@@ -53,13 +53,13 @@ def write_in(mode: str, repository: Path, name: str, methods: str, config: str) 
 
 
 def write_planned(mode: str, repository: Path, name: str, methods: str, config: str = PLAN) -> Path:
-    """Write a model that does what its requests say."""
+    """Write a model that executes the plans in its requests."""
     return write_in(mode, repository, name, PLANNED + methods, config)
 
 
 @contextmanager
 def both(repository: Path, methods: str, config: str = PLAN, **settings: Any) -> Iterator[RunningServer]:
-    """Serve a model that does what its requests say, in each mode."""
+    """Serve a model that executes plans, in both modes."""
     for mode in MODES:
         write_planned(mode, repository, mode, methods, config)
     with serving(repository, **settings) as server:
@@ -68,28 +68,28 @@ def both(repository: Path, methods: str, config: str = PLAN, **settings: Any) ->
 
 @contextmanager
 def serving(repository: Path, **settings: Any) -> Iterator[RunningServer]:
-    """Serve a repository without ports; other servers may run beside it."""
+    """Serve a repository without ports, so that other servers may run at the same time."""
     config = {"repositories": [{"url": str(repository)}], "frontends": NO_PORTS, "exit_on_error": False, **settings}
     with running_server(config) as server:
         yield server
 
 
 def planned(*plan: Any) -> dict[str, Tensor]:
-    """Return the inputs of a request that asks for `plan`."""
+    """Return the inputs of a request with `plan`."""
     return {"PLAN": Tensor.from_numpy("PLAN", np.array([json.dumps(plan).encode()], np.object_))}
 
 
 def send(server: RunningServer, model: str, inputs: Mapping[str, Tensor], **more: Any) -> list[InferResponse]:
-    """Send a request and return its answers."""
-    witness = Witness()
-    request = InferRequest(model, dict(inputs), witness.sink, accepts_decoupled=True, **more)
+    """Send a request and return its responses."""
+    recorder = RecordingSink()
+    request = InferRequest(model, dict(inputs), recorder.sink, accepts_decoupled=True, **more)
     server.engine.infer(request)
-    (answers,) = witness.wait(request)
+    (answers,) = recorder.wait(request)
     return answers
 
 
 def traced(context: str) -> Trace:
-    """Return a trace whose requests, those of models too, have that context."""
+    """Return a trace with that context for requests and nested requests."""
 
     def begun(trace: Trace) -> None:
         trace.context = context
@@ -99,18 +99,21 @@ def traced(context: str) -> Trace:
     return trace
 
 
-def told(answers: Sequence[InferResponse], model: str) -> list[Any]:
-    """Return answers as plain values: what was sent, (code, text) for an error, "end" for an empty one; each name of the model as `M`."""
-    return [_told(answer, model) for answer in answers]
+def values_of(answers: Sequence[InferResponse], model: str) -> list[Any]:
+    """Return responses as plain values, with `M` for the model's name.
+
+    An error is (code, text), and an empty response is "end".
+    """
+    return [_value_of(answer, model) for answer in answers]
 
 
-def ask(server: RunningServer, model: str, *plan: Any, **more: Any) -> Any:
-    """Return what the model says to a plan: see `told`."""
-    (found,) = told(send(server, model, planned(*plan), **more), model)
+def query(server: RunningServer, model: str, *plan: Any, **more: Any) -> Any:
+    """Return the value of a plan's only response: see `values_of`."""
+    (found,) = values_of(send(server, model, planned(*plan), **more), model)
     return found
 
 
-def _told(answer: InferResponse, model: str) -> Any:
+def _value_of(answer: InferResponse, model: str) -> Any:
     if answer.error is not None:
         return int(answer.error.code), answer.error.message.replace(model, "M")
     if answer.empty:

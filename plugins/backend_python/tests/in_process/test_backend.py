@@ -1,4 +1,4 @@
-"""The backend's objects: instances in the process that makes them."""
+"""The backend class, with instances in the server's process."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def harness(folder: Path, methods: str, config: str) -> BackendHarness:
     return BackendHarness(PythonBackend, model_config(config + LOCAL), folder)
 
 
-def test_requests_that_are_handed_back_come_again(tmp_path: Path) -> None:
+def test_rescheduled_requests_are_executed_again(tmp_path: Path) -> None:
     methods = """
 def execute(self, requests):
     for request in requests:
@@ -76,12 +76,12 @@ def execute(self, requests):
         assert [answer.outputs[0].numpy().tolist() for answer in answers if not answer.empty] == [[1], [2], [3]]
 
 
-def test_what_a_scheduler_adds_are_further_inputs(tmp_path: Path) -> None:
+def test_tensors_of_a_scheduler_are_additional_inputs(tmp_path: Path) -> None:
     methods = """
 def execute(self, requests):
-    return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", self.told(request))]) for request in requests]
+    return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", self.values_of(request))]) for request in requests]
 
-def told(self, request):
+def values_of(self, request):
     given = {tensor.name(): tensor.as_numpy().ravel().tolist() for tensor in request.inputs()}
     return np.array([repr(given).encode()], object)
 """
@@ -98,8 +98,8 @@ def told(self, request):
             states=[Tensor.from_numpy("STATE", np.array([[b"a"], [b"b"], [b"c"]], np.object_))],
         )
         _execute(loaded, batch)
-        told = [answer.outputs[0].strings()[0].decode() for (answer,) in loaded.witness.wait(*requests)]
-        assert told == ["{'IN': [0], 'START': [1], 'STATE': [b'a']}", "{'IN': [1], 'START': [0], 'STATE': [b'c']}"]
+        values_of = [answer.outputs[0].strings()[0].decode() for (answer,) in loaded.recorder.wait(*requests)]
+        assert values_of == ["{'IN': [0], 'START': [1], 'STATE': [b'a']}", "{'IN': [1], 'START': [0], 'STATE': [b'c']}"]
 
 
 def _execute(loaded: BackendHarness, batch: Batch) -> None:
@@ -140,7 +140,7 @@ def computed(self, array):
         assert "ValueError: output array is read-only" in str(answer.error)
 
 
-def test_dlpack_gives_memory_of_its_own(tmp_path: Path) -> None:
+def test_dlpack_exports_a_copy(tmp_path: Path) -> None:
     methods = (
         DOUBLE
         + """
@@ -157,7 +157,7 @@ def execute(self, requests):
         assert not np.shares_memory(answer.outputs[0].numpy(), values)
 
 
-def test_a_model_may_use_its_memory_again(tmp_path: Path) -> None:
+def test_a_model_may_reuse_its_buffers(tmp_path: Path) -> None:
     methods = (
         DOUBLE
         + """
@@ -174,7 +174,7 @@ def computed(self, array):
 
 
 @pytest.mark.parametrize(("made", "copied"), [("array * 2", False), ("self.keep(array * 2)", True)])
-def test_outputs_are_copied_only_where_the_model_could_change_them(tmp_path: Path, made: str, copied: bool) -> None:
+def test_outputs_are_copied_only_if_the_model_could_change_them(tmp_path: Path, made: str, copied: bool) -> None:
     methods = (
         DOUBLE
         + f"""
@@ -197,7 +197,7 @@ def keep(self, made):
         assert data.flags.writeable is copied
 
 
-def test_an_input_that_is_passed_on_is_not_copied(tmp_path: Path) -> None:
+def test_an_input_that_becomes_an_output_is_not_copied(tmp_path: Path) -> None:
     methods = DOUBLE + "\ndef computed(self, array): return array\n"
     with harness(tmp_path, methods, NUMBERS) as loaded:
         values = np.ones(3, np.float32)
@@ -205,8 +205,8 @@ def test_an_input_that_is_passed_on_is_not_copied(tmp_path: Path) -> None:
         assert np.shares_memory(answer.outputs[0].numpy(), values)
 
 
-class Elsewhere:
-    """A tensor's data that is no numpy array."""
+class DlpackArray:
+    """The data of a tensor that is not a numpy array."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -218,23 +218,23 @@ class Elsewhere:
         return 1, 0
 
 
-def test_tensors_of_other_frameworks_come_as_arrays(tmp_path: Path) -> None:
+def test_tensors_of_other_frameworks_become_arrays(tmp_path: Path) -> None:
     methods = DOUBLE + "\ndef computed(self, array): return array * 2\n"
     with harness(tmp_path, methods, NUMBERS) as loaded:
-        tensor = Tensor("IN", "FP32", (2,), Elsewhere(np.array([1, 2], np.float32)))
-        request = InferRequest("m", {"IN": tensor}, loaded.witness.sink, 1, owner=loaded.witness)
+        tensor = Tensor("IN", "FP32", (2,), DlpackArray(np.array([1, 2], np.float32)))
+        request = InferRequest("m", {"IN": tensor}, loaded.recorder.sink, 1, owner=loaded.recorder)
         ((answer,),) = loaded.execute(request)
         assert answer.outputs[0].numpy().tolist() == [2, 4]
 
 
 @pytest.mark.parametrize("ready", ["True", "False"])
-def test_a_model_says_itself_whether_it_is_ready(tmp_path: Path, ready: str) -> None:
+def test_a_model_may_define_its_readiness(tmp_path: Path, ready: str) -> None:
     methods = DOUBLE + f"\ndef is_ready(self): return {ready}\n"
     with harness(tmp_path, methods, NUMBERS) as loaded:
         assert loaded.instance.is_ready() is (ready == "True")
 
 
-def test_a_readiness_check_that_fails_says_how(tmp_path: Path) -> None:
+def test_a_failed_readiness_check_is_an_error(tmp_path: Path) -> None:
     methods = DOUBLE + "\ndef is_ready(self): raise ValueError('cold')\n"
     with (
         harness(tmp_path, methods, NUMBERS) as loaded,

@@ -1,4 +1,4 @@
-"""The same model.py calls other models the same way from a worker and from the server's own process."""
+"""A model.py calls other models equally in a worker and in the server's process."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from tritonpy import InferRequest
-from tritonpy.testing import RunningServer, Witness
+from tritonpy.testing import RecordingSink, RunningServer
 
 from ..serving import wait_for
-from .modes import DECOUPLED, MODES, PLAN, ask, planned, send, serving, told, traced, write_in, write_planned
+from .modes import DECOUPLED, MODES, PLAN, planned, query, send, serving, traced, values_of, write_in, write_planned
 
 CALLER = """
 def initialize(self, args):
@@ -25,7 +25,7 @@ def request(self, model, *plan, names=("OUT",), **more):
     given = pb_utils.Tensor("PLAN", np.array([json.dumps(plan).encode()], object))
     return pb_utils.InferenceRequest(model_name=model, inputs=[given], requested_output_names=list(names), **more)
 
-def told(self, response):
+def values_of(self, response):
     if response.has_error():
         return [int(response.error().code()), response.error().message()]
     return [json.loads(tensor.as_numpy()[0]) for tensor in response.output_tensors()]
@@ -34,55 +34,55 @@ def do_early(self, request):
     return self.early
 
 def do_call(self, request, model, *plan):
-    return self.told(self.request(model, *plan).exec())
+    return self.values_of(self.request(model, *plan).exec())
 
 def do_details(self, request):
     made = self.request(
         "echo", "details", request_id="own", correlation_id=5, flags=1, timeout=7_000_000, parameters={"a": 1}, trace=request.trace()
     )
-    return self.told(made.exec())
+    return self.values_of(made.exec())
 
 def do_stream(self, request, model, *plan):
-    return [self.told(response) for response in self.request(model, *plan).exec(decoupled=True)]
+    return [self.values_of(response) for response in self.request(model, *plan).exec(decoupled=True)]
 
 def do_stream_twice(self, request):
     stream = self.request("repeat", 3).exec(decoupled=True)
-    return [[self.told(response) for response in stream] for _ in range(2)]
+    return [[self.values_of(response) for response in stream] for _ in range(2)]
 
 def do_cancel(self, request):
-    stream = self.request("patient").exec(decoupled=True)
-    first = self.told(next(stream))
+    stream = self.request("cancellable").exec(decoupled=True)
+    first = self.values_of(next(stream))
     stream.cancel()
-    return [first, [self.told(response) for response in stream]]
+    return [first, [self.values_of(response) for response in stream]]
 
 def do_abandon(self, request):
     next(self.request("repeat", 1000).exec(decoupled=True))
 
 def do_version(self, request, version):
-    return self.told(self.request("echo", "x", model_version=version).exec())
+    return self.values_of(self.request("echo", "x", model_version=version).exec())
 
 def do_output(self, request, *names):
-    return self.told(self.request("echo", "x", names=names).exec())
+    return self.values_of(self.request("echo", "x", names=names).exec())
 
 def do_twice(self, request):
     made = self.request("echo", "x")
     given = made.inputs()
-    return self.told(pb_utils.InferenceRequest(model_name="echo", inputs=given + given, requested_output_names=["OUT"]).exec())
+    return self.values_of(pb_utils.InferenceRequest(model_name="echo", inputs=given + given, requested_output_names=["OUT"]).exec())
 
 def do_threads(self, request):
     from concurrent.futures import ThreadPoolExecutor
     with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(lambda number: self.told(self.request("echo", number).exec()), range(20)))
+        return list(pool.map(lambda number: self.values_of(self.request("echo", number).exec()), range(20)))
 
 def do_self(self, request, name):
-    return self.told(self.request(name, "early").exec())
+    return self.values_of(self.request(name, "early").exec())
 
 def do_in_place(self, request):
     array = np.array([b'["before"]'], object)
     made = pb_utils.InferenceRequest(
         model_name="echo", inputs=[pb_utils.Tensor("PLAN", array)], requested_output_names=["OUT"]
     )
-    return self.told(made.exec())
+    return self.values_of(made.exec())
 """
 ASYNC = """
 async def execute(self, requests):
@@ -92,23 +92,23 @@ def request(self, model, *plan):
     given = pb_utils.Tensor("PLAN", np.array([json.dumps(plan).encode()], object))
     return pb_utils.InferenceRequest(model_name=model, inputs=[given], requested_output_names=["OUT"])
 
-def told(self, response):
+def values_of(self, response):
     return response.error().message() if response.has_error() else [json.loads(tensor.as_numpy()[0]) for tensor in response.output_tensors()]
 
 async def do_gather(self):
-    return [self.told(one) for one in await asyncio.gather(*(self.request("echo", number).async_exec() for number in range(10)))]
+    return [self.values_of(one) for one in await asyncio.gather(*(self.request("echo", number).async_exec() for number in range(10)))]
 
 async def do_stream(self):
-    return [self.told(one) for one in await self.request("repeat", 3).async_exec(decoupled=True)]
+    return [self.values_of(one) for one in await self.request("repeat", 3).async_exec(decoupled=True)]
 
 async def do_missing(self):
-    return self.told(await self.request("nobody").async_exec())
+    return self.values_of(await self.request("missing").async_exec())
 
 async def do_blocking(self):
-    return self.told(self.request("echo", 1).exec())
+    return self.values_of(self.request("echo", 1).exec())
 
 async def do_give_up(self):
-    task = asyncio.ensure_future(asyncio.wait_for(self.request("patient").async_exec(), None))
+    task = asyncio.ensure_future(asyncio.wait_for(self.request("cancellable").async_exec(), None))
     await asyncio.sleep(0)
     task.cancel()
     try:
@@ -133,29 +133,29 @@ BACKGROUND = """
 async def execute(self, requests):
     for request in requests:
         sender = request.get_response_sender()
-        asked = pb_utils.InferenceRequest(model_name="collector", inputs=request.inputs(), requested_output_names=["OUT"])
-        sender.send(await asked.async_exec())
+        nested = pb_utils.InferenceRequest(model_name="collector", inputs=request.inputs(), requested_output_names=["OUT"])
+        sender.send(await nested.async_exec())
         sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 """
 COLLECTOR = """
 def execute(self, requests):
     return [self.answer(gc.collect() >= 0) for _ in requests]
 """
-LEFT_TO_GO_ON = """
+BACKGROUND_CALLER = """
 async def execute(self, requests):
-    answers = [self.answer(await self.ask(*self.plan(request))) for request in requests]
+    answers = [self.answer(await self.call(*self.plan(request))) for request in requests]
     for request, answer in zip(requests, answers):
         request.get_response_sender().send(answer, flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
-async def ask(self, how="", model="", *plan):
+async def call(self, how="", model="", *plan):
     if not how:
-        return "asked"
+        return "responded"
     given = pb_utils.Tensor("PLAN", np.array([json.dumps(plan).encode()], object))
     made = pb_utils.InferenceRequest(model_name=model, inputs=[given], requested_output_names=["OUT"])
     responses = made.exec(decoupled=True) if how == "block" else await made.async_exec(decoupled=True)
-    return [self.told(response) for response in responses]
+    return [self.values_of(response) for response in responses]
 
-def told(self, response):
+def values_of(self, response):
     return response.error().message() if response.has_error() else [json.loads(tensor.as_numpy()[0]) for tensor in response.output_tensors()]
 """
 REPEAT = """
@@ -166,7 +166,7 @@ def execute(self, requests):
             sender.send(self.answer(number))
         sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 """
-PATIENT = """
+CANCELLABLE = """
 def execute(self, requests):
     for request in requests:
         sender = request.get_response_sender()
@@ -174,7 +174,7 @@ def execute(self, requests):
         open(os.path.join(pb_utils.get_model_dir(), "begun"), "w").close()
         while not request.is_cancelled():
             pass
-        error = pb_utils.TritonError("nobody waits", pb_utils.TritonError.CANCELLED)
+        error = pb_utils.TritonError("cancelled by the client", pb_utils.TritonError.CANCELLED)
         sender.send(pb_utils.InferenceResponse(error=error), pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 """
 
@@ -190,11 +190,11 @@ def server(folder: Path) -> Iterator[RunningServer]:
         write_planned(mode, folder, mode, CALLER)
         write_planned(mode, folder, f"{mode}_async", ASYNC)
         write_planned(mode, folder, f"{mode}_background", BACKGROUND, PLAN + DECOUPLED)
-        write_planned(mode, folder, f"{mode}_left", LEFT_TO_GO_ON, PLAN + DECOUPLED)
+        write_planned(mode, folder, f"{mode}_left", BACKGROUND_CALLER, PLAN + DECOUPLED)
     write_planned("m_thread", folder, "echo", ECHO)
     write_planned("m_thread", folder, "collector", COLLECTOR)
     write_planned("m_process", folder, "repeat", REPEAT, PLAN + DECOUPLED)
-    write_planned("m_thread", folder, "patient", PATIENT, PLAN + DECOUPLED)
+    write_planned("m_thread", folder, "cancellable", CANCELLABLE, PLAN + DECOUPLED)
     with serving(folder) as running:
         assert running.server.failures == {}
         yield running
@@ -203,13 +203,13 @@ def server(folder: Path) -> Iterator[RunningServer]:
 PLANS: list[tuple[Any, ...]] = [
     ("early",),
     ("call", "echo", 1, "zwölf"),
-    ("call", "nobody"),
+    ("call", "missing"),
     ("call", "repeat", 1),
     ("details",),
     ("stream", "repeat", 3),
     ("stream", "repeat", 0),
     ("stream", "echo", 1),
-    ("stream", "nobody"),
+    ("stream", "missing"),
     ("stream_twice",),
     ("cancel",),
     ("abandon",),
@@ -225,70 +225,68 @@ PLANS: list[tuple[Any, ...]] = [
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: " ".join(map(str, plan)))
-def test_both_modes_hear_the_same(server: RunningServer, plan: tuple[Any, ...]) -> None:
-    one, other = (ask(server, mode, *plan, trace=traced("context")) for mode in MODES)
+def test_calls_have_equal_results_in_both_modes(server: RunningServer, plan: tuple[Any, ...]) -> None:
+    one, other = (query(server, mode, *plan, trace=traced("context")) for mode in MODES)
     assert one == other
 
 
 def test_details_of_a_call_reach_the_called_model(server: RunningServer) -> None:
     for mode in MODES:
-        assert ask(server, mode, "details", trace=traced("context")) == [["own", 5, 1, 7_000_000, '{"a":1}', "context"]]
+        assert query(server, mode, "details", trace=traced("context")) == [
+            ["own", 5, 1, 7_000_000, '{"a":1}', "context"]
+        ]
 
 
 @pytest.mark.parametrize("what", ["gather", "stream", "missing", "blocking", "give_up"])
-def test_coroutines_hear_the_same(server: RunningServer, what: str) -> None:
-    one, other = (ask(server, f"{mode}_async", what) for mode in MODES)
+def test_calls_of_coroutines_have_equal_results_in_both_modes(server: RunningServer, what: str) -> None:
+    one, other = (query(server, f"{mode}_async", what) for mode in MODES)
     assert one == other
     assert one
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_coroutine_that_nobody_waits_for_lives_until_its_call_is_answered(server: RunningServer, mode: str) -> None:
+def test_a_background_coroutine_lives_until_its_call_has_a_response(server: RunningServer, mode: str) -> None:
     model = f"{mode}_background"
     for _ in range(5):
-        assert told(send(server, model, planned()), model) == [True, "end"]
+        assert values_of(send(server, model, planned()), model) == [True, "end"]
 
 
-def test_a_call_that_could_never_be_answered_is_refused(server: RunningServer) -> None:
-    one, other = (ask(server, mode, "self", mode) for mode in MODES)
+def test_a_call_that_would_deadlock_is_rejected(server: RunningServer) -> None:
+    one, other = (query(server, mode, "self", mode) for mode in MODES)
     assert one == other
     code, text = one
     assert code == 1
-    assert text.startswith(
-        "Model M - Error when running inference: the call would wait for ever: instance 'M_0' waits for"
-    )
+    assert text.startswith("Model M - Error when running inference: the call would deadlock: instance 'M_0' waits for")
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_coroutine_that_stops_its_loop_cannot_be_answered_by_that_loop(server: RunningServer, mode: str) -> None:
+def test_a_blocking_call_to_the_own_model_is_rejected_in_a_coroutine(server: RunningServer, mode: str) -> None:
     model = f"{mode}_left"
-    (text,) = ask(server, model, "block", model)
-    assert text.startswith(
-        "Model M - Error when running inference: the call would wait for ever: instance 'M_0' waits for"
-    )
+    (text,) = query(server, model, "block", model)
+    assert text.startswith("Model M - Error when running inference: the call would deadlock: instance 'M_0' waits for")
     assert text.endswith(
-        "(instance_group), or await 'async_exec' in place of 'exec', which stops the event loop of all the coroutines of an instance."
+        "(instance_group), or await 'async_exec' instead of 'exec', which blocks the event loop of all the coroutines of an instance."
     )
-    assert ask(server, model, "await", model) == [["asked"]]
+    assert query(server, model, "await", model) == [["responded"]]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_coroutine_may_stop_its_loop_for_a_model_that_does_without(server: RunningServer, mode: str) -> None:
-    assert ask(server, f"{mode}_left", "block", "echo", 1) == [[[1]]]
+def test_a_coroutine_may_block_its_loop_for_another_model(server: RunningServer, mode: str) -> None:
+    assert query(server, f"{mode}_left", "block", "echo", 1) == [[[1]]]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_circle_is_refused_that_a_stopped_loop_closes(server: RunningServer, mode: str) -> None:
-    """The second request is with its instance already when the first one, whose answer it is to be part of, stops the loop."""
+def test_a_cycle_of_calls_through_a_blocked_loop_is_rejected(server: RunningServer, mode: str) -> None:
+    """The first request blocks the loop for the second one, which its instance already has."""
     first, second = f"{mode}_left", mode
-    (answer,) = ask(server, first, "await", second, "stream", first, "block", second, "early")
-    assert "the call would wait for ever" in str(answer)
-    (answer,) = ask(server, first, "block", second, "stream", first)
-    assert "the call would wait for ever" in str(answer)
+    (answer,) = query(server, first, "await", second, "stream", first, "block", second, "early")
+    assert "the call would deadlock" in str(answer)
+    (answer,) = query(server, first, "block", second, "stream", first)
+    assert "the call would deadlock" in str(answer)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_batch_of_several_requests_waits_for_its_calls_too(tmp_path: Path, mode: str) -> None:
+def test_calls_of_a_batch_of_several_requests_can_deadlock(tmp_path: Path, mode: str) -> None:
     config = """
     backend: "python" max_batch_size: 8 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 30000000 }
     input { name: "PLAN" data_type: TYPE_STRING dims: 1 } output { name: "OUT" data_type: TYPE_STRING dims: 1 }
@@ -297,41 +295,42 @@ def test_a_batch_of_several_requests_waits_for_its_calls_too(tmp_path: Path, mod
 def execute(self, requests):
     made = pb_utils.InferenceRequest(model_name="m", inputs=requests[0].inputs(), requested_output_names=["OUT"])
     text = made.exec().error().message()
-    told = pb_utils.Tensor("OUT", np.array([[f"{len(requests)} {text}".encode()]], object))
-    return [pb_utils.InferenceResponse([told]) for _ in requests]
+    values_of = pb_utils.Tensor("OUT", np.array([[f"{len(requests)} {text}".encode()]], object))
+    return [pb_utils.InferenceResponse([values_of]) for _ in requests]
 """
     write_in(mode, tmp_path, "m", methods, config)
     with serving(tmp_path) as server:
-        witness = Witness()
+        recorder = RecordingSink()
         tensor = planned("")["PLAN"]
         tensor.shape = (1, 1)
-        requests = [InferRequest("m", {"PLAN": tensor}, witness.sink) for _ in range(2)]
+        requests = [InferRequest("m", {"PLAN": tensor}, recorder.sink) for _ in range(2)]
         for request in requests:
             server.engine.infer(request)
-        for (answer,) in witness.wait(*requests):
+        for (answer,) in recorder.wait(*requests):
             assert (
                 answer.outputs[0]
                 .strings()[0]
-                .startswith(b"2 Model m - Error when running inference: the call would wait")
+                .startswith(b"2 Model m - Error when running inference: the call would deadlock")
             )
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_cancelled_request_takes_its_calls_with_it(server: RunningServer, folder: Path, mode: str) -> None:
-    witness, begun = Witness(), folder / "patient" / "1" / "begun"
-    wait_for(lambda: not server.server._repository._table.find("patient", -1).open)  # of the tests before
+def test_cancelling_a_request_cancels_its_calls(server: RunningServer, folder: Path, mode: str) -> None:
+    recorder, begun = RecordingSink(), folder / "cancellable" / "1" / "begun"
+    # Requests of earlier tests.
+    wait_for(lambda: not server.server._repository._table.find("cancellable", -1).in_flight)
     begun.unlink(missing_ok=True)
-    request = InferRequest(mode, planned("stream", "patient"), witness.sink)
-    before = server.engine.statistics("patient")[0].inference_stats.fail.count
+    request = InferRequest(mode, planned("stream", "cancellable"), recorder.sink)
+    before = server.engine.statistics("cancellable")[0].inference_stats.fail.count
     server.engine.infer(request)
     wait_for(begun.exists)
     request.cancel()
-    (answers,) = witness.wait(request)
-    assert told(answers, mode) == [[["begun"], [7, "nobody waits"]]]
-    assert server.engine.statistics("patient")[0].inference_stats.fail.count == before + 1
+    (answers,) = recorder.wait(request)
+    assert values_of(answers, mode) == [[["begun"], [7, "cancelled by the client"]]]
+    assert server.engine.statistics("cancellable")[0].inference_stats.fail.count == before + 1
 
 
-def test_models_load_and_unload_each_other(tmp_path: Path) -> None:
+def test_models_can_load_and_unload_models(tmp_path: Path) -> None:
     methods = """
 def step(self, name, *arguments):
     try:
@@ -350,19 +349,19 @@ def do_files(self, request, name, config, source):
     write_planned("m_thread", tmp_path, "echo", ECHO)
     steps = [
         ("is_model_ready", "echo"), ("load_model", "echo"), ("is_model_ready", "echo"), ("is_model_ready", "echo", "1"),
-        ("is_model_ready", "echo", "2"), ("is_model_ready", "echo", "x"), ("is_model_ready", "nobody"), ("load_model", "nobody"),
-        ("load_model", "echo", "{"), ("unload_model", "echo"), ("unload_model", "nobody"), ("load_model", 7),
+        ("is_model_ready", "echo", "2"), ("is_model_ready", "echo", "x"), ("is_model_ready", "missing"), ("load_model", "missing"),
+        ("load_model", "echo", "{"), ("unload_model", "echo"), ("unload_model", "missing"), ("load_model", 7),
     ]  # fmt: skip
     with serving(tmp_path, control={"mode": "explicit", "load": list(MODES)}) as server:
-        told_by = []
+        results = []
         for mode in MODES:
-            told_by.append(ask(server, mode, "steps", *steps))
+            results.append(query(server, mode, "steps", *steps))
             wait_for(lambda: not server.engine.repository_index(ready=True)[2:])
-        assert told_by[0] == told_by[1]
-        assert told_by[0][:6] == [False, None, True, True, False, told_by[0][5]]
+        assert results[0] == results[1]
+        assert results[0][:6] == [False, None, True, True, False, results[0][5]]
         source = (tmp_path / "echo" / "1" / "model.py").read_text()
         for mode in MODES:
             config = '{"backend": "python", "input": [{"name": "PLAN", "data_type": "TYPE_STRING", "dims": [1]}], '
             config += '"output": [{"name": "OUT", "data_type": "TYPE_STRING", "dims": [1]}]}'
-            assert ask(server, mode, "files", f"made_by_{mode}", config, source) is None
-            assert told(send(server, f"made_by_{mode}", planned(3)), mode) == [[3]]
+            assert query(server, mode, "files", f"made_by_{mode}", config, source) is None
+            assert values_of(send(server, f"made_by_{mode}", planned(3)), mode) == [[3]]

@@ -1,4 +1,4 @@
-"""The same decoupled model.py gives the same answers in a worker and in the server's own process."""
+"""A decoupled model.py sends equal responses in a worker and in the server's process."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from tritonpy import InferRequest
-from tritonpy.testing import RunningServer, Witness
+from tritonpy.testing import RecordingSink, RunningServer
 
 from ..serving import wait_for
-from .modes import DECOUPLED, MODES, PLAN, both, planned, send, told
+from .modes import DECOUPLED, MODES, PLAN, both, planned, send, values_of
 
 METHODS = """
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
@@ -101,16 +101,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan[0])
-def test_both_modes_answer_as_often_and_the_same(server: RunningServer, plan: tuple[Any, ...]) -> None:
-    one, other = (told(send(server, mode, planned(*plan)), mode) for mode in MODES)
+def test_responses_are_equal_in_both_modes(server: RunningServer, plan: tuple[Any, ...]) -> None:
+    one, other = (values_of(send(server, mode, planned(*plan)), mode) for mode in MODES)
     assert one == other
     assert one
 
 
-def test_nothing_passes_after_the_final_answer(server: RunningServer) -> None:
+def test_no_response_can_follow_the_final_one(server: RunningServer) -> None:
     for mode in MODES:
-        assert told(send(server, mode, planned("too_late")), mode) == ["end"]
-    one, other = (told(send(server, mode, planned("refused")), mode) for mode in MODES)
+        assert values_of(send(server, mode, planned("too_late")), mode) == ["end"]
+    one, other = (values_of(send(server, mode, planned("refused")), mode) for mode in MODES)
     assert one == other
     assert len(one) == 4
 
@@ -122,13 +122,13 @@ def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServ
 
 
 @pytest.mark.parametrize("plan", [("say", 1, 2), ("say",), ("raise", 1)], ids=str)
-def test_coroutines_answer_in_the_background(background: RunningServer, plan: tuple[Any, ...]) -> None:
-    one, other = (told(send(background, mode, planned(*plan)), mode) for mode in MODES)
+def test_coroutines_respond_in_the_background(background: RunningServer, plan: tuple[Any, ...]) -> None:
+    one, other = (values_of(send(background, mode, planned(*plan)), mode) for mode in MODES)
     assert one == other
     assert one
 
 
-def test_a_model_sees_that_nobody_waits_any_more(tmp_path: Any) -> None:
+def test_a_model_can_detect_a_cancelled_request(tmp_path: Any) -> None:
     methods = """
 def execute(self, requests):
     (request,) = requests
@@ -140,16 +140,16 @@ def execute(self, requests):
 """
     with both(tmp_path, methods, PLAN + DECOUPLED) as running:
         for mode in MODES:
-            witness = Witness()
-            request = InferRequest(mode, planned(""), witness.sink, accepts_decoupled=True)
+            recorder = RecordingSink()
+            request = InferRequest(mode, planned(""), recorder.sink, accepts_decoupled=True)
             running.engine.infer(request)
-            wait_for(lambda request=request, witness=witness: witness.answers(request))
+            wait_for(lambda request=request, recorder=recorder: recorder.responses(request))
             request.cancel()
-            (answers,) = witness.wait(request)
-            assert told(answers, mode) == ["begun", True]
+            (answers,) = recorder.wait(request)
+            assert values_of(answers, mode) == ["begun", True]
 
 
-def test_a_scheduler_that_takes_nothing_back_says_so(tmp_path: Any) -> None:
+def test_rescheduling_is_an_error_if_the_scheduler_does_not_support_it(tmp_path: Any) -> None:
     methods = """
 def execute(self, requests):
     (request,) = requests
@@ -157,7 +157,7 @@ def execute(self, requests):
     request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
 """
     with both(tmp_path, methods, PLAN + DECOUPLED) as running:
-        one, other = (told(send(running, mode, planned("")), mode) for mode in MODES)
+        one, other = (values_of(send(running, mode, planned("")), mode) for mode in MODES)
         assert one == other
         assert one[0] == "begun"
         assert "TRITONSERVER_REQUEST_RELEASE_RESCHEDULE" in one[1][1]

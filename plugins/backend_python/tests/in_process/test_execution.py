@@ -1,4 +1,4 @@
-"""The same model.py gives the same answers in a worker and in the server's own process: what `execute` gets and returns."""
+"""A model.py's `execute` behaves equally in a worker and in the server's process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tritonpy import OutputSpec, SequenceInfo, Tensor
 from tritonpy.testing import RunningServer
 
-from .modes import MODES, PLAN, ask, both, planned, send, told, traced
+from .modes import MODES, PLAN, both, planned, query, send, traced, values_of
 
 METHODS = """
 def initialize(self, args):
@@ -74,18 +74,18 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=" ".join)
-def test_both_modes_say_the_same(server: RunningServer, plan: tuple[Any, ...]) -> None:
-    one, other = (ask(server, mode, *plan) for mode in MODES)
+def test_responses_are_equal_in_both_modes(server: RunningServer, plan: tuple[Any, ...]) -> None:
+    one, other = (query(server, mode, *plan) for mode in MODES)
     assert one == other
     assert one is not None
 
 
-def test_what_a_request_says_reaches_the_model(server: RunningServer) -> None:
-    said = {
+def test_fields_of_a_request_reach_the_model(server: RunningServer) -> None:
+    fields = {
         "id": "7", "parameters": {"a": 1, "b": "ü", "c": True}, "timeout_us": 5_000_000, "sequence": SequenceInfo(9, True, True),
         "outputs": {"OUT": OutputSpec("OUT")},
     }  # fmt: skip
-    one, other = (ask(server, mode, "request", **said, trace=traced("context")) for mode in MODES)
+    one, other = (query(server, mode, "request", **fields, trace=traced("context")) for mode in MODES)
     assert one == other
     assert one[:5] == ["7", 9, 3, 5_000_000, '{"a":1,"b":"ü","c":true}']
     assert one[8] == "context"
@@ -112,7 +112,7 @@ def wrong_element(self, requests):
     return ["text"]
 
 def error(self, requests):
-    return [pb_utils.InferenceResponse(error=pb_utils.TritonError("said so", pb_utils.TritonError.NOT_FOUND))]
+    return [pb_utils.InferenceResponse(error=pb_utils.TritonError("not found", pb_utils.TritonError.NOT_FOUND))]
 
 def cancelled(self, requests):
     return [pb_utils.InferenceResponse(error=pb_utils.TritonError("left", pb_utils.TritonError.CANCELLED))]
@@ -168,8 +168,8 @@ def answering(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServe
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_execute_returns_is_judged_by_the_same_rules(answering: RunningServer, name: str) -> None:
-    one, other = (told(send(answering, mode, planned(name)), mode) for mode in MODES)
+def test_return_values_are_validated_equally_in_both_modes(answering: RunningServer, name: str) -> None:
+    one, other = (values_of(send(answering, mode, planned(name)), mode) for mode in MODES)
     assert one == other
     assert len(one) == 1
 
@@ -201,7 +201,7 @@ VALUES = {
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_every_type_goes_in_and_out(tmp_path: Path, kind: str) -> None:
+def test_every_datatype_can_be_input_and_output(tmp_path: Path, kind: str) -> None:
     if kind == "BF16":
         passed = "pb_utils.Tensor.from_dlpack('OUT', request.inputs()[0].to_dlpack())"
     else:
@@ -228,7 +228,7 @@ def execute(self, requests):
             assert [tensor.name for tensor in answer.outputs] == ["MORE"]
 
 
-def test_requests_of_one_batch_come_together(tmp_path: Path) -> None:
+def test_requests_of_a_batch_are_executed_together(tmp_path: Path) -> None:
     config = """
     backend: "python" max_batch_size: 8 dynamic_batching { preferred_batch_size: 3 max_queue_delay_microseconds: 30000000 }
     input { name: "IN" data_type: TYPE_INT64 dims: 1 } output { name: "OUT" data_type: TYPE_INT64 dims: 1 }

@@ -1,4 +1,4 @@
-"""What a decoupled model.py sends waits for a slow client, in a worker as in the server's own process."""
+"""Flow control of decoupled models, in a worker and in the server's process."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from tritonpy import InferRequest
-from tritonpy.ipc.windows import MAX_ANSWERS
+from tritonpy.ipc.windows import MAX_RESPONSES
 from tritonpy.testing import RunningServer, SlowClient
 
-from .modes import DECOUPLED, MODES, PLAN, both, planned, told
+from .modes import DECOUPLED, MODES, PLAN, both, planned, values_of
 
 METHODS = """
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
@@ -51,8 +51,9 @@ async def stream(self, request, count):
 """
 ROOM, MANY = 8, 500
 EVERYTHING = [*range(MANY), "end"]
-# What may be on its way beside what waits for the client; a coroutine is held one answer later.
-IN_FLIGHT = {"m_process": MAX_ANSWERS + 1, "m_thread": 1}
+# Responses in flight in addition to those that wait for the client. A coroutine waits one response
+# later.
+IN_FLIGHT = {"m_process": MAX_RESPONSES + 1, "m_thread": 1}
 
 
 @pytest.fixture(scope="module")
@@ -84,36 +85,36 @@ def stream(server: RunningServer, model: str, how: str, client: SlowClient) -> I
 
 
 @pytest.mark.parametrize("model", MODES)
-def test_a_client_that_fetches_gets_everything_in_order(server: RunningServer, model: str, how: str) -> None:
+def test_a_client_gets_all_responses_in_order(server: RunningServer, model: str, how: str) -> None:
     client = SlowClient(ROOM)
     stream(server, model, how, client)
-    assert told(client.fetch_all(), model) == EVERYTHING
+    assert values_of(client.fetch_all(), model) == EVERYTHING
 
 
 @pytest.mark.parametrize("model", MODES)
-def test_one_that_does_not_holds_its_own_stream(server: RunningServer, model: str, how: str) -> None:
+def test_a_slow_client_only_blocks_its_own_stream(server: RunningServer, model: str, how: str) -> None:
     slow = SlowClient(ROOM)
     stream(server, model, how, slow)
-    slow.until_full()
-    if how != "execute":  # there the only instance is what waits
+    slow.wait_until_full()
+    if how != "execute":  # there the only instance is blocked
         quick = SlowClient(ROOM)
         stream(server, model, how, quick)
-        assert told(quick.fetch_all(), model) == EVERYTHING
-    assert told(slow.fetch_all(), model) == EVERYTHING
+        assert values_of(quick.fetch_all(), model) == EVERYTHING
+    assert values_of(slow.fetch_all(), model) == EVERYTHING
     assert slow.most <= ROOM + IN_FLIGHT[model]
 
 
 @pytest.mark.parametrize("leaves", [False, True])
 @pytest.mark.parametrize("model", MODES)
-def test_a_cancelled_one_frees_its_place(server: RunningServer, model: str, how: str, leaves: bool) -> None:
+def test_cancelling_a_blocked_stream_releases_it(server: RunningServer, model: str, how: str, leaves: bool) -> None:
     slow, next_one = SlowClient(ROOM), SlowClient(ROOM)
     request = stream(server, model, how, slow)
-    slow.until_full()
+    slow.wait_until_full()
     stream(server, model, how, next_one)
     if leaves:
         slow.leave(request)
     else:
         request.cancel()
-    assert told(next_one.fetch_all(), model) == EVERYTHING
+    assert values_of(next_one.fetch_all(), model) == EVERYTHING
     last = slow.fetch_all()[-1]
     assert (last.empty, len(EVERYTHING) > slow.most) == (True, True)

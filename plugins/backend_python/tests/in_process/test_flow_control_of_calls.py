@@ -1,4 +1,4 @@
-"""A model that iterates slowly holds the model back that it called, wherever the two run."""
+"""A model that iterates slowly throttles the model that it called, in any process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from tritonpy import InferRequest
-from tritonpy.ipc.windows import MAX_ANSWERS
-from tritonpy.testing import RunningServer, Witness
+from tritonpy.ipc.windows import MAX_RESPONSES
+from tritonpy.testing import RecordingSink, RunningServer
 
 from ..serving import wait_for
-from .modes import DECOUPLED, MODES, PLAN, ask, planned, serving, told, write_in, write_planned
+from .modes import DECOUPLED, MODES, PLAN, planned, query, serving, values_of, write_in, write_planned
 
 CHILD = """
 FINAL = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL
@@ -33,7 +33,7 @@ def execute(self, requests):
         progress[1] = 1
 """
 PARENT = """
-PAUSE_S = 0.05  # its slowness is what this is about
+PAUSE_S = 0.05  # makes the iteration slow
 
 def stream(self, child, path, count):
     given = pb_utils.Tensor("PLAN", np.array([json.dumps([path, count]).encode()], object))
@@ -43,8 +43,8 @@ def do_slowly(self, request, child, path, count, pauses):
     progress, taken, lead = np.memmap(path, np.int64, "r", shape=2), 0, 0
     for response in self.stream(child, path, count):
         taken += len(response.output_tensors())
-        if taken == 1:  # nobody was held back so far: the child gets far ahead by itself
-            self.let_run(progress, MAX_ANSWERS)
+        if taken == 1:  # no flow control yet: the child gets far ahead by itself
+            self.let_run(progress, MAX_RESPONSES)
         if taken % (count // pauses) == 0:
             time.sleep(self.PAUSE_S)
         lead = max(lead, int(progress[0]) - taken)
@@ -82,9 +82,10 @@ def do_twice(self, request, child, path, count):
     stream = self.stream(child, path, count)
     list(stream)
     return len(list(stream))
-""".replace("MAX_ANSWERS", str(MAX_ANSWERS))
-# What may be on its way beside what waits for the caller: a window of the child's worker, and one more answer.
-MOST_AHEAD = 2 * MAX_ANSWERS + 2
+""".replace("MAX_RESPONSES", str(MAX_RESPONSES))
+# Responses in flight in addition to those that wait for the caller: a window of the child's worker,
+# and one more.
+MOST_AHEAD = 2 * MAX_RESPONSES + 2
 MANY = 100_000
 CHILDREN = {f"child_{mode}": mode for mode in MODES}
 PAIRS = list(product(MODES, CHILDREN))
@@ -112,63 +113,61 @@ def over(progress: np.memmap[Any, Any]) -> None:
 
 @pytest.mark.parametrize(("parent", "child"), PAIRS)
 def test_a_fast_child_is_never_far_ahead(server: RunningServer, parent: str, child: str, progress: Any) -> None:
-    taken, lead = ask(server, parent, "slowly", child, str(progress.filename), 2_000, 4)
-    assert (taken, MAX_ANSWERS // 2 <= lead <= MOST_AHEAD) == (2_000, True), lead
+    taken, lead = query(server, parent, "slowly", child, str(progress.filename), 2_000, 4)
+    assert (taken, MAX_RESPONSES // 2 <= lead <= MOST_AHEAD) == (2_000, True), lead
 
 
-def test_of_a_hundred_thousand_answers_few_are_ever_in_memory(server: RunningServer, progress: Any) -> None:
-    witness = Witness()
+def test_few_of_many_responses_are_in_memory(server: RunningServer, progress: Any) -> None:
+    recorder = RecordingSink()
     plan = planned("slowly", "child_m_process", str(progress.filename), MANY, 2)
-    request = InferRequest("m_process", plan, witness.sink)
+    request = InferRequest("m_process", plan, recorder.sink)
     server.engine.infer(request)
-    ((taken, lead),) = told(witness.wait(request, timeout_s=300)[0], "m_process")
+    ((taken, lead),) = values_of(recorder.wait(request, timeout_s=300)[0], "m_process")
     assert (taken, lead <= MOST_AHEAD) == (MANY, True), lead
 
 
 @pytest.mark.parametrize(("parent", "child"), PAIRS)
-def test_a_child_that_is_held_back_can_be_cancelled(
-    server: RunningServer, parent: str, child: str, progress: Any
-) -> None:
-    assert ask(server, parent, "cancel", child, str(progress.filename), MANY) is True
+def test_a_throttled_child_can_be_cancelled(server: RunningServer, parent: str, child: str, progress: Any) -> None:
+    assert query(server, parent, "cancel", child, str(progress.filename), MANY) is True
     over(progress)
     assert progress[0] <= MOST_AHEAD
 
 
 @pytest.mark.parametrize(("parent", "child"), PAIRS)
-def test_one_whose_iterator_is_dropped_runs_to_its_end(
+def test_a_child_with_a_deleted_iterator_runs_to_its_end(
     server: RunningServer, parent: str, child: str, progress: Any
 ) -> None:
-    assert ask(server, parent, "drop", child, str(progress.filename), 5_000) is None
+    assert query(server, parent, "drop", child, str(progress.filename), 5_000) is None
     over(progress)
     assert progress[0] == 5_000
 
 
 @pytest.mark.parametrize(("parent", "child"), PAIRS)
-def test_the_end_of_the_parents_request_ends_one_that_is_held_back(
+def test_the_end_of_the_parents_request_ends_a_throttled_child(
     server: RunningServer, parent: str, child: str, progress: Any
 ) -> None:
-    witness = Witness()
-    request = InferRequest(parent, planned("wait", child, str(progress.filename), MANY), witness.sink)
+    recorder = RecordingSink()
+    request = InferRequest(parent, planned("wait", child, str(progress.filename), MANY), recorder.sink)
     server.engine.infer(request)
-    wait_for(lambda: progress[0] >= MAX_ANSWERS)
+    wait_for(lambda: progress[0] >= MAX_RESPONSES)
     request.cancel()
-    assert told(witness.wait(request)[0], parent) == [True]
+    assert values_of(recorder.wait(request)[0], parent) == [True]
     over(progress)
     assert progress[0] <= MOST_AHEAD
 
 
 @pytest.mark.parametrize(("parent", "child"), PAIRS)
-def test_two_streams_of_one_instance_can_be_taken_by_turns(
+def test_two_streams_of_one_instance_can_be_read_alternately(
     server: RunningServer, parent: str, child: str, progress: Any, tmp_path: Path
 ) -> None:
     other = np.memmap(tmp_path / "other", np.int64, "w+", shape=2)
-    assert ask(server, parent, "by_turns", child, str(progress.filename), str(other.filename), 2_000) == 2_000
+    assert query(server, parent, "by_turns", child, str(progress.filename), str(other.filename), 2_000) == 2_000
 
 
 @pytest.mark.parametrize("parent", MODES)
-def test_a_stream_that_is_too_long_to_be_kept_is_iterated_once(
+def test_a_stream_that_is_too_long_to_keep_can_be_iterated_once(
     server: RunningServer, parent: str, progress: Any
 ) -> None:
-    assert ask(server, parent, "twice", "child_m_thread", str(progress.filename), 4_000) == 4_001
-    _, text = ask(server, parent, "twice", "child_m_thread", str(progress.filename), 5_000)
-    assert "Responses beyond 4096, or 16 MiB, can be iterated once only." in text
+    assert query(server, parent, "twice", "child_m_thread", str(progress.filename), 4_000) == 4_001
+    _, text = query(server, parent, "twice", "child_m_thread", str(progress.filename), 5_000)
+    assert "More than 4096 responses, or 16 MiB, can only be iterated once." in text

@@ -1,4 +1,4 @@
-"""How a model's code lives in the server's own process."""
+"""Loading and unloading of a model's code in the server's process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from tritonpy import InvalidArgument
 
 from ..serving import ONE_IN_ONE_OUT, wait_for, write_model
-from ..serving import ask as ask_numbers
-from .modes import PLAN, ask, both, isolation, serving, write_planned
+from ..serving import query as ask_numbers
+from .modes import PLAN, both, isolation, query, serving, write_planned
 
 LOCAL = isolation("thread")
 NUMBERED = """
@@ -32,7 +32,7 @@ def packages() -> set[str]:
     return {name for name in tuple(sys.modules) if name.startswith("tritonpy_model_")}
 
 
-def test_models_have_neighbours_of_one_name_and_leave_nothing_behind(tmp_path: Path) -> None:
+def test_modules_of_different_models_do_not_collide_and_are_removed(tmp_path: Path) -> None:
     path, threads = list(sys.path), set(threading.enumerate())
     for number in range(3):
         write_numbered(tmp_path, f"m{number}", number)
@@ -44,7 +44,7 @@ def test_models_have_neighbours_of_one_name_and_leave_nothing_behind(tmp_path: P
     wait_for(lambda: set(threading.enumerate()) <= threads)
 
 
-def test_a_reload_reads_the_files_anew(tmp_path: Path) -> None:
+def test_a_reload_reads_the_files_again(tmp_path: Path) -> None:
     write_numbered(tmp_path, "m", 1)
     with serving(tmp_path, control={"mode": "explicit", "load": ["m"]}) as server:
         assert ask_numbers(server, "m").tolist() == [[1]]
@@ -65,7 +65,7 @@ def execute(self, requests):
 """
 
 
-def test_instances_have_modules_of_their_own(tmp_path: Path) -> None:
+def test_instances_have_their_own_modules(tmp_path: Path) -> None:
     config = ONE_IN_ONE_OUT + LOCAL + "instance_group { count: 2 kind: KIND_CPU }"
     folder = write_model(tmp_path, "m", COUNTING, config)
     (folder / "1" / "helper.py").write_text("COUNTED = []\n")
@@ -75,7 +75,7 @@ def test_instances_have_modules_of_their_own(tmp_path: Path) -> None:
         assert sum(1 for count in counts if count == 1) <= 2
 
 
-def test_a_model_may_use_another_file_name_and_a_python_based_backend_serves_several(tmp_path: Path) -> None:
+def test_other_file_names_and_python_based_backends(tmp_path: Path) -> None:
     write_numbered(tmp_path / "models", "named", 5, ONE_IN_ONE_OUT + LOCAL + 'default_model_filename: "own.py"')
     version = tmp_path / "models" / "named" / "1"
     (version / "model.py").rename(version / "own.py")
@@ -99,13 +99,13 @@ FAILING = {
     "complete": ("", "@staticmethod\ndef auto_complete_config(config): raise ValueError('no')"),
     "complete_with_nothing": ("", "@staticmethod\ndef auto_complete_config(config): return None"),
     "complete_too_late": ("", "@staticmethod\ndef auto_complete_config(config): config.set_max_batch_size(1)\n"),
-    "missing": ("import nobody_has_this", ""),
+    "missing": ("import missing_module", ""),
     "syntax": ("def broken(:", ""),
 }
 
 
 @pytest.mark.parametrize("what", FAILING)
-def test_a_model_that_does_not_load_says_the_same_in_both_modes(tmp_path: Path, what: str) -> None:
+def test_load_errors_are_equal_in_both_modes(tmp_path: Path, what: str) -> None:
     first, methods = FAILING[what]
     reasons, before = {}, packages()
     for mode in ("process", "thread"):
@@ -118,7 +118,7 @@ def test_a_model_that_does_not_load_says_the_same_in_both_modes(tmp_path: Path, 
     assert packages() == before
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     folder = write_model(tmp_path, "m", config=ONE_IN_ONE_OUT + LOCAL)
     (folder / "1" / "model.py").rename(folder / "1" / "other.py")
     with serving(tmp_path) as server:
@@ -151,7 +151,7 @@ def test_configurations_are_completed_in_the_same_way(tmp_path: Path) -> None:
     assert configs[0] == configs[1]
 
 
-def test_finalize_is_called_and_what_it_raises_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_finalize_is_called_and_its_exceptions_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     methods = """
 def finalize(self):
     print("cleaning up")
@@ -174,31 +174,34 @@ PARAMETERS = {
 
 @pytest.mark.parametrize("name", PARAMETERS)
 @pytest.mark.parametrize("complete", [True, False])
-def test_what_needs_a_process_is_refused(tmp_path: Path, name: str, complete: bool) -> None:
+def test_parameters_that_need_a_process_are_rejected(tmp_path: Path, name: str, complete: bool) -> None:
     parameter = f'parameters {{ key: "{name}" value {{ string_value: "{PARAMETERS[name]}" }} }}'
     write_model(tmp_path, "m", config=ONE_IN_ONE_OUT + LOCAL + parameter)
     with serving(tmp_path, disable_auto_complete=complete) as server:
-        assert f"there is no {name}: leave that out, or give the model a process" in server.server.failures["m"].message
+        assert (
+            f"does not support {name}: remove that, or run the model in its own process"
+            in server.server.failures["m"].message
+        )
 
 
 @pytest.mark.parametrize("where", [".", "1"])
-def test_packages_of_its_own_are_refused(tmp_path: Path, where: str) -> None:
+def test_requirements_are_rejected(tmp_path: Path, where: str) -> None:
     folder = write_model(tmp_path, "m", config=ONE_IN_ONE_OUT + LOCAL)
     (folder / where / "requirements.txt").write_text("numpy\n")
     with serving(tmp_path) as server:
-        assert "requirements.txt: leave that out" in server.server.failures["m"].message
+        assert "requirements.txt: remove that" in server.server.failures["m"].message
 
 
-def test_limits_of_the_backend_are_not_passed_by(tmp_path: Path) -> None:
+def test_limits_of_the_backend_are_rejected(tmp_path: Path) -> None:
     write_model(tmp_path, "m", config=ONE_IN_ONE_OUT + LOCAL)
     free = 'parameters { key: "EXECUTION_LIMIT_SECONDS" value { string_value: "0" } }'
     write_model(tmp_path, "free", config=ONE_IN_ONE_OUT + LOCAL + free)
     with serving(tmp_path, backends={"python": {"execution_limit_seconds": 5}}) as server:
         assert set(server.server.failures) == {"m"}
-        assert "no EXECUTION_LIMIT_SECONDS" in server.server.failures["m"].message
+        assert "does not support EXECUTION_LIMIT_SECONDS" in server.server.failures["m"].message
 
 
-def test_another_word_than_process_and_thread_is_refused(tmp_path: Path) -> None:
+def test_unknown_isolation_values_are_rejected(tmp_path: Path) -> None:
     write_model(tmp_path, "m", config=ONE_IN_ONE_OUT + isolation("fibre"))
     with serving(tmp_path) as server:
         assert isinstance(server.server.failures["m"], InvalidArgument)
@@ -220,11 +223,11 @@ def do_weights(self, request):
 """
     with both(tmp_path, methods, PLAN + "instance_group { count: 3 kind: KIND_CPU }") as server:
         for mode in ("m_process", "m_thread"):
-            assert ask(server, mode, "weights") == [[0, 1, 2, 3], False]
+            assert query(server, mode, "weights") == [[0, 1, 2, 3], False]
             assert (tmp_path / mode / "built").read_text() == "x"
 
 
-def test_a_build_that_fails_is_tried_by_the_next(tmp_path: Path) -> None:
+def test_a_failed_build_is_repeated_by_the_next_instance(tmp_path: Path) -> None:
     methods = """
 def initialize(self, args):
     self.failures = []
@@ -243,11 +246,11 @@ def do_tell(self, request):
     return self.failures
 """
     with both(tmp_path, methods) as server:
-        assert [ask(server, mode, "tell") for mode in ("m_process", "m_thread")] == [["no weights"]] * 2
+        assert [query(server, mode, "tell") for mode in ("m_process", "m_thread")] == [["no weights"]] * 2
 
 
-def test_code_that_lives_on_after_its_model_reaches_nobody(tmp_path: Path) -> None:
-    """A sender that a model kept in a global place is refused once the model is gone; nothing else happens."""
+def test_code_that_outlives_its_model_cannot_respond(tmp_path: Path) -> None:
+    """A sender in a global variable raises an error after its model is unloaded."""
     kept: Any = []
     sys.modules["kept_for_a_test"] = kept
     methods = """
@@ -259,15 +262,15 @@ def do_keep(self, request):
     try:
         write_planned("m_thread", tmp_path, "m", methods)
         with serving(tmp_path) as server:
-            ask(server, "m", "keep")
+            query(server, "m", "keep")
         with pytest.raises(Exception, match="BLS is only supported during the 'execute' function"):
             kept[0]()
     finally:
         del sys.modules["kept_for_a_test"]
 
 
-def test_numbers_of_requests_do_not_meet(tmp_path: Path) -> None:
-    """Two instances answer their own requests, whatever numbers these have."""
+def test_request_numbers_of_instances_do_not_collide(tmp_path: Path) -> None:
+    """Two instances respond to their own requests, even if these have equal numbers."""
     config = ONE_IN_ONE_OUT + LOCAL + "instance_group { count: 2 kind: KIND_CPU }"
     methods = "def execute(self, requests): return [pb_utils.InferenceResponse([pb_utils.Tensor('OUT', requests[0].inputs()[0].as_numpy())])]"
     write_model(tmp_path, "m", methods, config)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritonpy_backend_python.in_process.ownership import is_held_elsewhere
+from tritonpy_backend_python.in_process.ownership import has_other_references
 
 kept: list[Any] = []
 
@@ -36,9 +36,10 @@ def empty() -> Any:
         lambda: np.array(3),
     ],
 )
-def test_what_was_just_made_is_nobody_elses(make: Callable[[], Any]) -> None:
-    holder = SimpleNamespace(data=make())  # not in the assertion, which pytest rewrites so that it holds its parts
-    assert not is_held_elsewhere(holder, "data")
+def test_a_new_array_has_no_other_references(make: Callable[[], Any]) -> None:
+    # Not in the assertion, because pytest's rewritten assertions hold references.
+    holder = SimpleNamespace(data=make())
+    assert not has_other_references(holder, "data")
 
 
 @pytest.mark.parametrize(
@@ -55,14 +56,14 @@ def test_what_was_just_made_is_nobody_elses(make: Callable[[], Any]) -> None:
         lambda: keep([np.ones(4)])[0],
     ],
 )
-def test_what_somebody_could_write_to_is_noticed(make: Callable[[], Any]) -> None:
+def test_other_references_are_detected(make: Callable[[], Any]) -> None:
     holder = SimpleNamespace(data=make())
-    assert is_held_elsewhere(holder, "data")
+    assert has_other_references(holder, "data")
 
 
-def test_a_variable_is_somebody() -> None:
+def test_a_variable_is_another_reference() -> None:
     holder = SimpleNamespace(data=np.ones(4))
     variable = holder.data
-    assert is_held_elsewhere(holder, "data")
+    assert has_other_references(holder, "data")
     del variable
-    assert not is_held_elsewhere(holder, "data")
+    assert not has_other_references(holder, "data")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import Code, InferResponse, error_of
-from tritonpy_backend_python.in_process.responses import answered
+from tritonpy_backend_python.in_process.responses import received_response
 
 OWN = {
     Code.UNAUTHENTICATED: Code.INVALID_ARG,
@@ -14,6 +14,6 @@ OWN = {
 
 
 @pytest.mark.parametrize("code", Code)
-def test_an_error_that_triton_has_not_is_one_that_it_has(code: Code) -> None:
-    error = answered(InferResponse((), error=error_of(code, "not now"))).error()
+def test_additional_error_codes_map_to_tritons(code: Code) -> None:
+    error = received_response(InferResponse((), error=error_of(code, "not now"))).error()
     assert (int(error.code()), error.message()) == (OWN.get(code, code), "not now")

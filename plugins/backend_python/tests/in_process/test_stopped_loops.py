@@ -1,4 +1,4 @@
-"""What a coroutine that goes on after `execute` may call, and how, so that no event loop waits for itself, nor anybody is refused who would be answered."""
+"""Calls of coroutines that continue after `execute`: deadlocks are rejected, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 
 from tritonpy.testing import RunningServer
 
-from .modes import DECOUPLED, MODES, PLAN, ask, serving, write_in
+from .modes import DECOUPLED, MODES, PLAN, query, serving, write_in
 
-FOREVER = "the call would wait for ever"
+FOREVER = "the call would deadlock"
 GOES_ON = """
 def made(self, model, *plan):
     given = pb_utils.Tensor("PLAN", np.array([json.dumps(plan).encode()] , object).reshape(self.shape))
@@ -19,14 +19,14 @@ def made(self, model, *plan):
 shape = (1,)
 late = None
 
-def told(self, responses):
+def values_of(self, responses):
     return [
         one.error().message() if one.has_error() else [json.loads(tensor.as_numpy().ravel()[0]) for tensor in one.output_tensors()]
         for one in responses
     ]
 
 def blocked(self, *plan):
-    return self.told(self.made(*plan).exec(decoupled=True))
+    return self.values_of(self.made(*plan).exec(decoupled=True))
 
 async def execute(self, requests):
     for request in requests:
@@ -45,14 +45,14 @@ def finish(self, request, value):
 async def do_leaf(self):
     return "leaf"
 
-async def do_told(self):
+async def do_awaited(self):
     return self.late
 
 async def do_block(self, *plan):
     return self.blocked(*plan)
 
 async def do_await(self, *plan):
-    return self.told(await self.made(*plan).async_exec(decoupled=True))
+    return self.values_of(await self.made(*plan).async_exec(decoupled=True))
 
 async def do_thread(self, *plan):
     return await asyncio.to_thread(self.blocked, *plan)
@@ -87,37 +87,35 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 @pytest.mark.parametrize("how", ["await", "thread", "own_loop"])
 @pytest.mark.parametrize("model", ["{}", "{}_around", "{}_two"])
 @pytest.mark.parametrize("mode", MODES)
-def test_who_does_not_stop_the_loop_is_answered_by_its_own_model(
-    server: RunningServer, mode: str, model: str, how: str
-) -> None:
+def test_non_blocking_calls_to_the_own_model_succeed(server: RunningServer, mode: str, model: str, how: str) -> None:
     called = model.format(mode)
-    for _ in range(20):  # also while `execute` is just about to return
-        assert ask(server, mode, how, called, "leaf") == [["leaf"]]
+    for _ in range(20):  # also while `execute` is about to return
+        assert query(server, mode, how, called, "leaf") == [["leaf"]]
 
 
 @pytest.mark.parametrize("model", ["{}", "{}_around"])
 @pytest.mark.parametrize("mode", MODES)
-def test_who_stops_the_loop_for_its_own_model_is_refused(server: RunningServer, mode: str, model: str) -> None:
+def test_blocking_calls_to_the_own_model_are_rejected(server: RunningServer, mode: str, model: str) -> None:
     for _ in range(20):
-        assert FOREVER in str(ask(server, mode, "block", model.format(mode), "leaf"))
+        assert FOREVER in str(query(server, mode, "block", model.format(mode), "leaf"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_stopped_loop_is_not_called_though_another_instance_is_free(server: RunningServer, mode: str) -> None:
+def test_blocking_calls_are_rejected_even_if_another_instance_is_free(server: RunningServer, mode: str) -> None:
     for _ in range(20):
-        assert FOREVER in str(ask(server, f"{mode}_two", "block", f"{mode}_two", "leaf"))
+        assert FOREVER in str(query(server, f"{mode}_two", "block", f"{mode}_two", "leaf"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_loop_that_is_stopped_after_the_last_answer_cannot_answer_itself(server: RunningServer, mode: str) -> None:
-    assert ask(server, mode, "late", mode, "leaf") == "sent"
-    assert FOREVER in str(ask(server, mode, "told"))
+def test_blocking_calls_after_the_last_response_are_rejected(server: RunningServer, mode: str) -> None:
+    assert query(server, mode, "late", mode, "leaf") == "sent"
+    assert FOREVER in str(query(server, mode, "awaited"))
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_circles_over_two_models_are_refused_and_the_models_serve_on(server: RunningServer, mode: str) -> None:
+def test_cycles_of_two_models_are_rejected_and_the_models_keep_running(server: RunningServer, mode: str) -> None:
     other = next(each for each in MODES if each != mode)
     for how in ("block", "await", "thread"):
-        assert FOREVER in str(ask(server, mode, "block", other, how, mode, "leaf"))
+        assert FOREVER in str(query(server, mode, "block", other, how, mode, "leaf"))
     for name in MODES:
-        assert ask(server, name, "leaf") == "leaf"
+        assert query(server, name, "leaf") == "leaf"

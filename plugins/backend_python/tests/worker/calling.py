@@ -1,11 +1,11 @@
-"""Models that call other models, and the server's end of their calls."""
+"""Models that call other models, and the server's side of the calls."""
 
 from __future__ import annotations
 
 from .peer import Call, Peer, fp32
 
 HELPERS = """
-def ask(self, value, name="other", **more):
+def make_call(self, value, name="other", **more):
     inputs = [pb_utils.Tensor("IN", np.array([value], np.float32))]
     return pb_utils.InferenceRequest(model_name=name, requested_output_names=["OUT"], inputs=inputs, **more)
 
@@ -22,7 +22,7 @@ def execute(peer: Peer, count: int = 1, **extras: object) -> None:
 
 
 def finish(peer: Peer) -> str:
-    """Wait for the end of the execution; return what was printed."""
+    """Wait for the end of the execution and return the output."""
     while not peer.done:
         peer.step()
     assert [answer.error for answer in peer.answers if answer.error] == []

@@ -1,4 +1,4 @@
-"""The runtime under test, found as a model's interpreter finds it, and workers that are gone when their test is."""
+"""Fixtures for the worker's runtime and for workers, which end with their test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ import triton_python_backend_utils as pb_utils
 
 @pytest.fixture
 def write_model(tmp_path: Path) -> Callable[..., Path]:
-    """Return a function that writes a model.py: its text, or the methods of its class."""
+    """Return a function that writes a model.py from its text or the methods of its class."""
 
     def write(code: str, name: str = "m", version: str = "1", whole: bool = False) -> Path:
         folder = tmp_path / name / version
@@ -44,13 +44,16 @@ def write_model(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def start_worker(write_model: Callable[..., Path]) -> Iterator[Callable[..., Peer]]:
-    """Return a function that starts a worker for a model given as `write_model` takes it; `said` overrides parts of START."""
+    """Return a function that starts a worker for the code of a model.
+
+    `options` override fields of START.
+    """
     peers: list[Peer] = []
 
-    def start(code: str = "", python: str = PYTHON, whole: bool = False, env: Any = None, **said: Any) -> Peer:
-        file = said.pop("model_file", None) or write_model(code, whole=whole)
-        role = [said.pop("role")] if "role" in said else []
-        peers.append(Peer.run([python, str(WORKER), *role], file, env, said))
+    def start(code: str = "", python: str = PYTHON, whole: bool = False, env: Any = None, **options: Any) -> Peer:
+        file = options.pop("model_file", None) or write_model(code, whole=whole)
+        role = [options.pop("role")] if "role" in options else []
+        peers.append(Peer.run([python, str(WORKER), *role], file, env, options))
         return peers[-1]
 
     yield start
@@ -60,10 +63,10 @@ def start_worker(write_model: Callable[..., Path]) -> Iterator[Callable[..., Pee
 
 @pytest.fixture
 def worker(start_worker: Callable[..., Peer]) -> Callable[..., Peer]:
-    """Do the same and wait until the worker can execute."""
+    """Return a function that starts a worker and waits until it can execute."""
 
-    def start(*args: Any, **said: Any) -> Peer:
-        peer = start_worker(*args, **said)
+    def start(*args: Any, **options: Any) -> Peer:
+        peer = start_worker(*args, **options)
         peer.started()
         return peer
 
@@ -71,12 +74,12 @@ def worker(start_worker: Callable[..., Peer]) -> Callable[..., Peer]:
 
 
 @pytest.fixture
-def caller(worker: Callable[..., Peer]) -> Callable[..., Peer]:
-    """Return a function that starts a worker whose `execute` has this body and then answers its requests without outputs."""
+def calling_execution(worker: Callable[..., Peer]) -> Callable[..., Peer]:
+    """Return a function that starts a worker whose `execute` has a given body and no outputs."""
 
-    def start(body: str, asynchronous: bool = False, more: str = "", **said: object) -> Peer:
+    def start(body: str, asynchronous: bool = False, more: str = "", **options: object) -> Peer:
         lines = "\n".join(f"    {line}" for line in [*body.strip("\n").split("\n"), RESPOND])
         define = "async def" if asynchronous else "def"
-        return worker(f"{define} execute(self, requests):\n{lines}\n{HELPERS}{more}", **said)
+        return worker(f"{define} execute(self, requests):\n{lines}\n{HELPERS}{more}", **options)
 
     return start

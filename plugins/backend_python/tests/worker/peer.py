@@ -1,4 +1,4 @@
-"""The server's end of a worker process."""
+"""The server's side of a worker's connection."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ import numpy as np
 import numpy.typing as npt
 
 from tritonpy.ipc import VERSION, Endpoint, Frame, Kind
-from tritonpy.ipc.laden import write_laden
 from tritonpy.ipc.progress import Progress
-from tritonpy.ipc.windows import NOBODY
+from tritonpy.ipc.sequence_frame import write_sequence_frame
+from tritonpy.ipc.windows import NO_REQUEST
 from tritonpy.types import DTYPES
 
-PATIENCE_S = 30.0
+WAIT_S = 30.0
 FINAL, EMPTY = 1, 2
 
 
 class Sent(NamedTuple):
-    """A tensor as the endpoint takes and gives it."""
+    """A tensor as the endpoint sends and receives it."""
 
     name: str
     datatype: str
@@ -42,7 +42,7 @@ def fp32(name: str, *values: float) -> Sent:
 
 @dataclass
 class Answer:
-    """One answer of a request."""
+    """A response of a request."""
 
     request: int
     outputs: dict[str, Any]
@@ -59,24 +59,29 @@ class Answer:
 
 @dataclass
 class Call:
-    """A request of the model to another one."""
+    """A request of the model to another model."""
 
     id: int
     execution: int
     request: int
     inputs: dict[str, Any]
-    wanted: tuple[str, ...] | None
-    said: dict[str, Any]
+    output_names: tuple[str, ...] | None
+    details: dict[str, Any]
 
 
 class Peer:
-    """Speaks to one worker. Frames that a test does not ask for wait for it; nothing waits longer than PATIENCE_S seconds."""
+    """The connection to one worker.
 
-    ASK, REPLY, CANCEL, CALL_CANCEL = Kind.ASK, Kind.REPLY, Kind.CANCEL, Kind.CALL_CANCEL
-    STOP, STOPPED, TELL = Kind.STOP, Kind.STOPPED, Kind.TELL
+    Frames are queued until a test needs them; waits end after WAIT_S seconds.
+    """
 
-    def __init__(self, model_file: Path, said: Mapping[str, Any], process: Callable[[socket.socket, int], Any]) -> None:
-        """Speak to what `process(socket, output)` starts."""
+    QUERY, QUERY_RESULT, CANCEL, CALL_CANCEL = Kind.QUERY, Kind.QUERY_RESULT, Kind.CANCEL, Kind.CALL_CANCEL
+    STOP, STOPPED, NOTIFY = Kind.STOP, Kind.STOPPED, Kind.NOTIFY
+
+    def __init__(
+        self, model_file: Path, options: Mapping[str, Any], process: Callable[[socket.socket, int], Any]
+    ) -> None:
+        """Connect to the process that `process(socket, output)` starts."""
         self._socket, theirs = socket.socketpair()
         self._output, write = os.pipe()
         self.process = process(theirs, write)
@@ -84,7 +89,7 @@ class Peer:
         os.close(write)
         os.set_blocking(self._output, False)
         self._model_file = model_file
-        self._heirs: list[Peer] = []
+        self._prepared: list[Peer] = []
         self.exited: dict[int, int] = {}
         self._endpoint = Endpoint(DTYPES)
         self._frames: deque[Frame] = deque()
@@ -93,23 +98,24 @@ class Peer:
         self.answers: list[Answer] = []
         self.done: list[tuple[int, int, int]] = []
         self.calls: deque[Call] = deque()
-        self.rooms: deque[tuple[int, int]] = deque()  # questions for room: their numbers and the requests
-        self._fetched: set[int] = set()  # requests whose clients always have room
+        # Queries for room: their numbers and requests.
+        self.room_queries: deque[tuple[int, int]] = deque()
+        self._fetched: set[int] = set()  # requests whose clients always fetch
         self.rescheduled: list[int] = []
-        self.taken: list[tuple[int, int]] = []  # calls, and how many answers of each were taken
-        self.left: list[int] = []  # calls whose answers nobody waits for
-        self.wanted: list[int] = []  # calls whose first answer somebody waits for
+        self.taken: list[tuple[int, int]] = []  # calls, and the number of responses taken of each
+        self.left: list[int] = []  # calls whose responses are dropped
+        self.output_names: list[int] = []  # calls with a thread that waits for the first response
         self.answer_frames = 0
         self._execution = 0
         self._request = 0
-        self._descriptors: tuple[int, ...] = tuple(said.get("descriptors", ()))
-        self._start(model_file, {key: value for key, value in said.items() if key != "descriptors"})
+        self._descriptors: tuple[int, ...] = tuple(options.get("descriptors", ()))
+        self._start(model_file, {key: value for key, value in options.items() if key != "descriptors"})
 
     @classmethod
     def run(
-        cls, command: Sequence[str], model_file: Path, env: Mapping[str, str] | None, said: Mapping[str, Any]
+        cls, command: Sequence[str], model_file: Path, env: Mapping[str, str] | None, options: Mapping[str, Any]
     ) -> Peer:
-        """Start a command, which is given the number of its socket, or that and its role."""
+        """Start a command with the number of its socket, and its role if any, as arguments."""
 
         def process(theirs: socket.socket, output: int) -> subprocess.Popen[bytes]:
             return subprocess.Popen(
@@ -122,26 +128,26 @@ class Peer:
                 start_new_session=True,
             )
 
-        return cls(model_file, said, process)
+        return cls(model_file, options, process)
 
-    def heir(self, **said: Any) -> tuple[Peer, tuple[int, int]]:
-        """Return the server's end of a worker that this process is to make, and the descriptors to send it."""
+    def prepare_worker(self, **options: Any) -> tuple[Peer, tuple[int, int]]:
+        """Return the server's side of a worker to be created, and the descriptors for it."""
         sent: list[int] = []
 
         def process(theirs: socket.socket, output: int) -> None:
             sent.extend((os.dup(theirs.fileno()), os.dup(output)))
 
-        self._heirs.append(Peer(self._model_file, said, process))
-        return self._heirs[-1], (sent[0], sent[1])
+        self._prepared.append(Peer(self._model_file, options, process))
+        return self._prepared[-1], (sent[0], sent[1])
 
-    def ask(self, verb: str, descriptors: Sequence[int] = (), **arguments: Any) -> dict[str, Any]:
-        """Ask the process and return its reply."""
-        self.send(Kind.ASK, [7], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
-        reply = self.frame(Kind.REPLY)
+    def query(self, verb: str, descriptors: Sequence[int] = (), **arguments: Any) -> dict[str, Any]:
+        """Send a query to the process and return its reply."""
+        self.send(Kind.QUERY, [7], extras={"verb": verb, "arguments": arguments}, descriptors=descriptors)
+        reply = self.frame(Kind.QUERY_RESULT)
         assert reply.words == (7,)
         return reply.extras
 
-    def _start(self, model_file: Path, said: Mapping[str, Any]) -> None:
+    def _start(self, model_file: Path, options: Mapping[str, Any]) -> None:
         args = {
             "model_config": "{}",
             "model_instance_kind": "CPU",
@@ -163,7 +169,7 @@ class Peer:
             "memory_limit": 0,
             "execution_limit": False,
         }
-        start.update(said)
+        start.update(options)
         progress = () if start["kind"] == "template" else (Progress.create(),)
         self.send(Kind.START, extras=start, descriptors=(*progress, *self._descriptors))
 
@@ -177,7 +183,7 @@ class Peer:
             os.close(descriptor)
 
     def frame(self, *kinds: int) -> Frame:
-        """Return the next frame of one of these kinds; others are sorted into the lists of this object."""
+        """Return the next frame of these kinds. Others go into the lists of this object."""
         while True:
             frame = self._next()
             if frame.kind in kinds:
@@ -185,7 +191,7 @@ class Peer:
             self._sort(frame)
 
     def started(self) -> dict[str, Any]:
-        """Wait for STARTED and return what it says."""
+        """Wait for STARTED and return its contents."""
         frame = self.frame(Kind.STARTED, Kind.FAILED)
         assert frame.kind == Kind.STARTED, frame.extras
         return frame.extras
@@ -196,8 +202,11 @@ class Peer:
         assert frame.kind == Kind.FAILED, frame.extras
         return frame.extras["message"]
 
-    def send_batches(self, *batches: Sequence[Sequence[Sent]], wants: Any = None, **extras: Any) -> int:
-        """Send executions in one frame, each a list of requests, which are lists of tensors; return the number of the first request."""
+    def send_batches(self, *batches: Sequence[Sequence[Sent]], requested: Any = None, **extras: Any) -> int:
+        """Send executions in one frame and return the number of the first request.
+
+        An execution is a list of requests, which are lists of tensors.
+        """
         first = self._request
         words = [len(batches)]
         rows = []
@@ -206,17 +215,17 @@ class Peer:
             words += (self._execution, len(batch))
             rows += batch
         self._request += len(rows)
-        laden = extras.pop("laden", None)
-        if laden is None:
-            self.send(Kind.EXECUTE, [*words, first], rows, wants, extras)
+        sequence_frames = extras.pop("sequence_frames", None)
+        if sequence_frames is None:
+            self.send(Kind.EXECUTE, [*words, first], rows, requested, extras)
         else:
-            more, texts = write_laden(laden)
+            more, texts = write_sequence_frame(sequence_frames)
             rows += extras.pop("added_rows", ())
-            self.send(Kind.EXECUTE_LADEN, [*words, first, *more], rows, wants, {**extras, "sequences": texts})
+            self.send(Kind.EXECUTE_SEQUENCE, [*words, first, *more], rows, requested, {**extras, "sequences": texts})
         return first
 
     def execute(self, *requests: Sequence[Sent], **extras: Any) -> list[Answer]:
-        """Run one batch and return the answers of its requests when the execution is over and each has its final one."""
+        """Execute a batch and return all responses of its requests."""
         before = len(self.answers)
         first = self.send_batches(requests, **extras)
         execution = self._execution
@@ -228,14 +237,14 @@ class Peer:
             self.step()
         return [each for each in self.answers[before:] if each.request in numbers]
 
-    def until_answered(self, count: int) -> list[Answer]:
-        """Wait until `count` answers have come since the start."""
+    def until_responses(self, count: int) -> list[Answer]:
+        """Wait until `count` responses have arrived since the start."""
         while len(self.answers) < count:
             self.step()
         return self.answers
 
     def until_logged(self, text: str) -> dict[str, Any]:
-        """Wait for a log line with `text` in it."""
+        """Wait for a log line that contains `text`."""
         while True:
             found = [log for log in self.logs if text in log["message"]]
             if found:
@@ -249,31 +258,31 @@ class Peer:
         return self.calls.popleft()
 
     def answer_call(self, call: Call, outputs: Sequence[Sent] | None, final: bool = True, **extras: Any) -> None:
-        """Answer it; None is an answer without a response."""
+        """Send a response to a call; None only ends it."""
         flags = (FINAL if final else 0) | (EMPTY if outputs is None else 0)
-        self.send(Kind.CALL_ANSWER, [call.id, flags], [outputs or ()], None, extras)
+        self.send(Kind.CALL_RESPONSE, [call.id, flags], [outputs or ()], None, extras)
 
-    def room_asked(self) -> int:
-        """Wait until the worker asks whether there is room; return the request that it wants it for."""
-        while not self.rooms:
+    def wait_for_room_query(self) -> int:
+        """Wait for the worker's query for room and return its request."""
+        while not self.room_queries:
             self.step()
-        return self.rooms[0][1]
+        return self.room_queries[0][1]
 
     def grant(self) -> int:
-        """Say yes to the oldest such question; return its request."""
-        request = self.room_asked()
-        self.send(Kind.REPLY, [self.rooms.popleft()[0]], extras={"value": None})
+        """Grant the oldest query for room and return its request."""
+        request = self.wait_for_room_query()
+        self.send(Kind.QUERY_RESULT, [self.room_queries.popleft()[0]], extras={"value": None})
         return request
 
     def fetch(self, request: int) -> None:
-        """Have room for that request, now and later."""
+        """Grant all queries for room of that request."""
         self._fetched.add(request)
-        for number, asked in [each for each in self.rooms if each[1] == request]:
-            self.rooms.remove((number, asked))
-            self.send(Kind.REPLY, [number], extras={"value": None})
+        for number, queried_request in [each for each in self.room_queries if each[1] == request]:
+            self.room_queries.remove((number, queried_request))
+            self.send(Kind.QUERY_RESULT, [number], extras={"value": None})
 
     def step(self) -> None:
-        """Handle what comes next: a frame, or memory that goes back."""
+        """Handle the next frame or returned segment."""
         if not self._frames:
             self._receive()
         if self._frames:
@@ -281,16 +290,16 @@ class Peer:
 
     def ended(self) -> int:
         """Wait for the end of the process and return its status."""
-        return self.process.wait(PATIENCE_S)
+        return self.process.wait(WAIT_S)
 
     def stop(self) -> int:
-        """Ask the worker to stop; return its exit status."""
+        """Stop the worker and return its exit status."""
         self.send(Kind.STOP)
         self.frame(Kind.STOPPED)
         return self.ended()
 
     def printed(self) -> str:
-        """Return what went to the process's own streams, once it has ended."""
+        """Return the output of the process's streams after its end."""
         self.ended()
         with suppress(BlockingIOError):  # a process that the model started may still hold them
             while data := os.read(self._output, 1 << 16):
@@ -298,19 +307,19 @@ class Peer:
         return self._printed.decode()
 
     def next_printed(self) -> str:
-        """Wait for something on the process's own streams."""
+        """Wait for output of the process's streams."""
         self.wait_for(self._output)
         return os.read(self._output, 1 << 16).decode()
 
     @staticmethod
     def wait_for(descriptor: int) -> None:
-        """Wait until it can be read."""
-        assert select.select([descriptor], [], [], PATIENCE_S)[0]
+        """Wait until the descriptor is readable."""
+        assert select.select([descriptor], [], [], WAIT_S)[0]
 
     def close(self) -> None:
-        """Leave nothing behind."""
-        for heir in self._heirs:
-            heir.close()
+        """End the process and release all resources."""
+        for prepare_worker in self._prepared:
+            prepare_worker.close()
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -318,16 +327,16 @@ class Peer:
         self._endpoint.close()
         os.close(self._output)
 
-    def parcels(self) -> int:
-        """Return how many pieces of shared memory this end ever made for tensors."""
-        return self._endpoint._lender._next - 1
+    def segment_count(self) -> int:
+        """Return the number of shared segments that this side created for tensors."""
+        return self._endpoint._segment_pool._next - 1
 
-    def lent(self) -> int:
-        """Return how many of them the worker has."""
-        return len(self._endpoint._lender._lent)
+    def lent_count(self) -> int:
+        """Return the number of segments that the worker has."""
+        return len(self._endpoint._segment_pool._lent)
 
-    def hang_up(self) -> None:
-        """Close the socket, as the end of the server would."""
+    def close_socket(self) -> None:
+        """Close the socket, as if the server had ended."""
         self._socket.close()
 
     def _next(self) -> Frame:
@@ -336,7 +345,7 @@ class Peer:
         return self._frames.popleft()
 
     def _receive(self) -> None:
-        readable, _, _ = select.select([self._socket], [], [], PATIENCE_S)
+        readable, _, _ = select.select([self._socket], [], [], WAIT_S)
         assert readable, f"the worker says nothing; before that: {self.logs}"
         data, descriptors, _, _ = socket.recv_fds(self._socket, 1 << 18, 16)
         if not data:
@@ -344,23 +353,23 @@ class Peer:
         self._frames += self._endpoint.feed(data, descriptors)
 
     def _sort(self, frame: Frame) -> None:
-        if frame.kind == Kind.ANSWERS:
+        if frame.kind == Kind.RESPONSES:
             self._take_answers(frame)
         elif frame.kind == Kind.CALL:
-            rows, wants = self._endpoint.rows(frame, 3, Sent)
+            rows, requested = self._endpoint.rows(frame, 3, Sent)
             inputs = {each.name: each.data for each in rows[0]}
-            self.calls.append(Call(*frame.words[:3], inputs, wants[0], frame.extras))
-        elif frame.kind == Kind.ASK and frame.extras["verb"] == "room":
-            self.rooms.append((frame.words[0], frame.extras["arguments"]["request"]))
-            if self.rooms[-1][1] in self._fetched | {NOBODY}:
-                self.send(Kind.REPLY, [self.rooms.pop()[0]], extras={"value": None})
-        elif frame.kind == Kind.CALL_TAKEN:
+            self.calls.append(Call(*frame.words[:3], inputs, requested[0], frame.extras))
+        elif frame.kind == Kind.QUERY and frame.extras["verb"] == "credit":
+            self.room_queries.append((frame.words[0], frame.extras["arguments"]["request"]))
+            if self.room_queries[-1][1] in self._fetched | {NO_REQUEST}:
+                self.send(Kind.QUERY_RESULT, [self.room_queries.pop()[0]], extras={"value": None})
+        elif frame.kind == Kind.CALL_CONSUMED:
             self.taken.append((frame.words[0], frame.words[1]))
-        elif frame.kind in (Kind.CALL_LEFT, Kind.CALL_WANTED):
-            (self.left if frame.kind == Kind.CALL_LEFT else self.wanted).append(frame.words[0])
-        elif frame.kind == Kind.TELL and frame.extras["verb"] == "log":
+        elif frame.kind in (Kind.CALL_ABANDONED, Kind.CALL_AWAITED):
+            (self.left if frame.kind == Kind.CALL_ABANDONED else self.output_names).append(frame.words[0])
+        elif frame.kind == Kind.NOTIFY and frame.extras["verb"] == "log":
             self.logs.append(frame.extras["arguments"])
-        elif frame.kind == Kind.TELL and frame.extras["verb"] == "exited":
+        elif frame.kind == Kind.NOTIFY and frame.extras["verb"] == "exited":
             arguments = frame.extras["arguments"]
             self.exited[arguments["pid"]] = arguments["status"]
         else:

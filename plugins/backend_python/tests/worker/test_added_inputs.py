@@ -19,5 +19,5 @@ def test_each_request_gets_its_row_of_each_tensor(count: int) -> None:
     ]
 
 
-def test_where_nothing_was_added_nobody_gets_anything() -> None:
+def test_without_added_tensors_there_are_no_added_inputs() -> None:
     assert added_inputs([], 2) == [[], []]

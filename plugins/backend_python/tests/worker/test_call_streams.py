@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritonpy.ipc.windows import MAX_ANSWERS
+from tritonpy.ipc.windows import MAX_RESPONSES
 
 from .calling import answer, execute, finish
 from .peer import Call, Peer, fp32
@@ -10,16 +10,16 @@ from .peer import Call, Peer, fp32
 Start = Callable[..., Peer]
 
 
-def test_a_stream_gives_each_response_as_it_comes(caller: Start) -> None:
-    peer = caller(
+def test_a_stream_yields_each_response_as_it_arrives(calling_execution: Start) -> None:
+    peer = calling_execution(
         """
-for response in self.ask(1).exec(decoupled=True):
+for response in self.make_call(1).exec(decoupled=True):
     print(self.value(response))
 """
     )
     execute(peer)
     call = peer.call()
-    assert call.said["decoupled"] is True
+    assert call.details["decoupled"] is True
     for value in range(3):
         peer.answer_call(call, [fp32("OUT", value)], final=False)
         peer.until_logged(f"[{value}.0]")
@@ -27,17 +27,17 @@ for response in self.ask(1).exec(decoupled=True):
     assert finish(peer) == "[0.0]\n[1.0]\n[2.0]\n[]"
 
 
-def test_a_stream_that_fails_is_one_response(caller: Start) -> None:
-    peer = caller("print([self.value(each) for each in self.ask(1).exec(decoupled=True)])")
+def test_a_failed_stream_has_one_response(calling_execution: Start) -> None:
+    peer = calling_execution("print([self.value(each) for each in self.make_call(1).exec(decoupled=True)])")
     execute(peer)
     peer.answer_call(peer.call(), (), error=[1, "no"])
     assert finish(peer) == "[['no', 1]]"
 
 
-def test_a_stream_can_be_cancelled(caller: Start) -> None:
-    peer = caller(
+def test_a_stream_can_be_cancelled(calling_execution: Start) -> None:
+    peer = calling_execution(
         """
-responses = self.ask(1).exec(decoupled=True)
+responses = self.make_call(1).exec(decoupled=True)
 print(self.value(next(responses)))
 responses.cancel()
 print([self.value(each) for each in responses])
@@ -51,13 +51,13 @@ print([self.value(each) for each in responses])
     assert finish(peer).endswith("[['cancelled', 7]]")
 
 
-def test_a_stream_that_nobody_reads_runs_out_unheard(caller: Start) -> None:
-    peer = caller(
+def test_responses_of_a_dropped_stream_are_discarded(calling_execution: Start) -> None:
+    peer = calling_execution(
         """
-responses = self.ask(1).exec(decoupled=True)
+responses = self.make_call(1).exec(decoupled=True)
 next(responses)
 del responses
-print(self.value(self.ask(2).exec()))
+print(self.value(self.make_call(2).exec()))
 """
     )
     execute(peer)
@@ -75,59 +75,59 @@ def stream_answers(peer: Peer, stream: Call, count: int, first: int = 0) -> None
         peer.answer_call(stream, [fp32("OUT", value)], final=False)
 
 
-def test_what_was_taken_of_a_long_stream_is_said_in_large_steps(caller: Start) -> None:
-    peer = caller("print(sum(self.value(each)[0] for each in self.ask(1).exec(decoupled=True)))")
+def test_credits_of_a_long_stream_are_sent_in_large_steps(calling_execution: Start) -> None:
+    peer = calling_execution("print(sum(self.value(each)[0] for each in self.make_call(1).exec(decoupled=True)))")
     execute(peer)
     stream = peer.call()
-    stream_answers(peer, stream, MAX_ANSWERS)
+    stream_answers(peer, stream, MAX_RESPONSES)
     while len(peer.taken) < 2:
         peer.step()
-    assert peer.taken == [(stream.id, MAX_ANSWERS // 2)] * 2
+    assert peer.taken == [(stream.id, MAX_RESPONSES // 2)] * 2
     peer.answer_call(stream, [fp32("OUT", 1)], final=True)
-    assert finish(peer) == str(float(sum(range(MAX_ANSWERS)) + 1))
-    assert (peer.left, peer.wanted) == ([], [])
+    assert finish(peer) == str(float(sum(range(MAX_RESPONSES)) + 1))
+    assert (peer.left, peer.output_names) == ([], [])
 
 
-def test_what_is_not_iterated_is_not_taken(caller: Start) -> None:
-    peer = caller(
+def test_unread_responses_return_no_credit(calling_execution: Start) -> None:
+    peer = calling_execution(
         """
-responses = self.ask(1).exec(decoupled=True)
-print(self.value(self.ask(2).exec()))
+responses = self.make_call(1).exec(decoupled=True)
+print(self.value(self.make_call(2).exec()))
 print(len(list(responses)))
 """
     )
     execute(peer)
     stream, call = peer.call(), peer.call()
-    stream_answers(peer, stream, MAX_ANSWERS)
+    stream_answers(peer, stream, MAX_RESPONSES)
     assert peer.taken == []
     answer(peer, call, 9)
     while len(peer.taken) < 2:
         peer.step()
     peer.answer_call(stream, None, final=True)
-    assert finish(peer).split() == ["[9.0]", str(MAX_ANSWERS + 1)]
+    assert finish(peer).split() == ["[9.0]", str(MAX_RESPONSES + 1)]
 
 
-def test_who_waits_for_one_of_several_streams_says_so(caller: Start) -> None:
-    peer = caller(
+def test_waiting_for_one_of_several_streams_is_announced(calling_execution: Start) -> None:
+    peer = calling_execution(
         """
-one, other = (self.ask(number).exec(decoupled=True) for number in range(2))
+one, other = (self.make_call(number).exec(decoupled=True) for number in range(2))
 print(self.value(next(other)), self.value(next(one)))
 """
     )
     execute(peer)
     one, other = peer.call(), peer.call()
-    while not peer.wanted:
+    while not peer.output_names:
         peer.step()
-    assert peer.wanted == [other.id]
+    assert peer.output_names == [other.id]
     peer.answer_call(other, [fp32("OUT", 2)], final=True)
     peer.answer_call(one, [fp32("OUT", 1)], final=True)
     assert finish(peer) == "[2.0] [1.0]"
 
 
-def test_coroutines_read_streams(caller: Start) -> None:
-    peer = caller(
+def test_coroutines_read_streams(calling_execution: Start) -> None:
+    peer = calling_execution(
         """
-responses = await self.ask(1).async_exec(decoupled=True)
+responses = await self.make_call(1).async_exec(decoupled=True)
 print([self.value(each) for each in responses])
 """,
         asynchronous=True,

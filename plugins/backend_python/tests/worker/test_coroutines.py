@@ -24,7 +24,7 @@ def test_all_coroutines_run_in_one_thread(coroutines: Coroutines) -> None:
     assert coroutines.run(name()) == coroutines.run(name()) != current_thread().name
 
 
-def test_what_a_coroutine_raises_is_raised(coroutines: Coroutines) -> None:
+def test_exceptions_of_a_coroutine_are_raised(coroutines: Coroutines) -> None:
     async def fail() -> None:
         raise ValueError("no")
 
@@ -32,7 +32,7 @@ def test_what_a_coroutine_raises_is_raised(coroutines: Coroutines) -> None:
         coroutines.run(fail())
 
 
-def test_background_coroutines_are_not_waited_for(coroutines: Coroutines) -> None:
+def test_start_does_not_wait_for_the_coroutine(coroutines: Coroutines) -> None:
     done = Event()
 
     async def later() -> None:
@@ -43,7 +43,7 @@ def test_background_coroutines_are_not_waited_for(coroutines: Coroutines) -> Non
     assert done.wait(30)
 
 
-def test_a_background_coroutine_has_come_to_its_first_await_where_that_is_wanted(coroutines: Coroutines) -> None:
+def test_start_can_wait_for_the_first_await(coroutines: Coroutines) -> None:
     steps = []
 
     async def two_steps() -> None:
@@ -51,7 +51,7 @@ def test_a_background_coroutine_has_come_to_its_first_await_where_that_is_wanted
         await asyncio.Event().wait()
         steps.append("second")
 
-    coroutines.pace()
+    coroutines.enable_flow_control()
     coroutines.await_begin()
     for count in range(1, 20):
         coroutines.start(two_steps())
@@ -71,12 +71,12 @@ def test_a_background_coroutine_that_waits_is_not_garbage_collected(coroutines: 
 
     coroutines.start(wait_for_nothing())
     assert waiting.wait(30)
-    coroutines.run(name())  # it has come to its await
+    coroutines.run(name())  # it has reached its await
     gc.collect()
     assert not collected.is_set()
 
 
-def test_what_still_runs_at_the_end_is_cancelled(coroutines: Coroutines) -> None:
+def test_running_coroutines_are_cancelled_at_the_end(coroutines: Coroutines) -> None:
     running, cancelled = Event(), Event()
 
     async def forever() -> None:
@@ -92,5 +92,5 @@ def test_what_still_runs_at_the_end_is_cancelled(coroutines: Coroutines) -> None
     assert cancelled.wait(30)
 
 
-def test_a_loop_that_never_ran_needs_no_end() -> None:
+def test_stop_without_a_loop_does_nothing() -> None:
     Coroutines().stop()

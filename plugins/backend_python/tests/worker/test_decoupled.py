@@ -9,7 +9,7 @@ from .peer import Peer, fp32
 Start = Callable[..., Peer]
 FINAL = "flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL"
 ABANDONED = (
-    "Failed to process the request(s) for model 'm_0_0', message: the model let go of the request without answering it."
+    "Failed to process the request(s) for model 'm_0_0', message: the model released the request without a response."
 )
 HELPERS = """
 def say(self, request, value):
@@ -22,14 +22,14 @@ def end(self, request):
 
 @pytest.fixture
 def decoupled(worker: Start) -> Start:
-    return lambda code, **said: worker(code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **said})
+    return lambda code, **options: worker(code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **options})
 
 
 def values(peer: Peer, request: int) -> list[float]:
     return [answer.outputs["OUT"][0] for answer in peer.answers if answer.request == request and not answer.empty]
 
 
-def test_a_request_may_have_any_number_of_answers(decoupled: Start) -> None:
+def test_a_request_may_have_any_number_of_responses(decoupled: Start) -> None:
     peer = decoupled(
         """
 def execute(self, requests):
@@ -54,11 +54,11 @@ def execute(self, requests):
         self.end(request)
 """
     )
-    peer.execute([fp32("A", 3)], wants=[("OTHER",)])
+    peer.execute([fp32("A", 3)], requested=[("OTHER",)])
     assert peer.answers[0].outputs == {}
 
 
-def test_threads_answer_after_execute_has_returned(decoupled: Start) -> None:
+def test_threads_can_respond_after_execute_returned(decoupled: Start) -> None:
     peer = decoupled(
         """
 def initialize(self, args):
@@ -82,11 +82,11 @@ def execute(self, requests):
         peer.step()
     assert peer.answers == []
     peer.execute([fp32("A", 0)])
-    peer.until_answered(5)
+    peer.until_responses(5)
     assert values(peer, 0) == values(peer, 1) == [7]
 
 
-def test_a_request_that_was_dropped_unanswered_gets_an_error(decoupled: Start) -> None:
+def test_a_dropped_request_gets_an_error(decoupled: Start) -> None:
     peer = decoupled("def execute(self, requests): ...")
     (answer,) = peer.execute([fp32("A", 1)])
     assert (answer.message, answer.final) == (ABANDONED, True)
@@ -107,16 +107,16 @@ def execute(self, requests):
         peer.step()
     assert peer.answers == []
     peer.send_batches([[fp32("A", 1)]])
-    assert [(each.request, each.message) for each in peer.until_answered(1)] == [(first, ABANDONED)]
+    assert [(each.request, each.message) for each in peer.until_responses(1)] == [(first, ABANDONED)]
 
 
-def test_answers_that_were_never_ended_are_ended(decoupled: Start) -> None:
+def test_a_dropped_stream_is_ended(decoupled: Start) -> None:
     peer = decoupled("def execute(self, requests): self.say(requests[0], 1)")
     answers = peer.execute([fp32("A", 1)])
     assert [(each.final, each.empty, each.error) for each in answers] == [(False, False, None), (True, True, None)]
 
 
-def test_nothing_passes_after_the_final_answer(decoupled: Start) -> None:
+def test_no_response_can_follow_the_final_one(decoupled: Start) -> None:
     peer = decoupled(
         """
 def execute(self, requests):
@@ -132,7 +132,7 @@ def execute(self, requests):
     assert len(peer.answers) == 1
 
 
-def test_an_exception_answers_what_is_still_open(decoupled: Start) -> None:
+def test_an_exception_fails_unfinished_requests(decoupled: Start) -> None:
     peer = decoupled(
         """
 def execute(self, requests):
@@ -146,7 +146,7 @@ def execute(self, requests):
     assert [each.error is not None for each in peer.answers if each.request == 1] == [False]
 
 
-def test_a_coroutine_lets_the_next_execution_begin(decoupled: Start) -> None:
+def test_the_next_execution_begins_before_a_coroutine_ends(decoupled: Start) -> None:
     peer = decoupled(
         """
 def initialize(self, args):
@@ -167,11 +167,11 @@ async def execute(self, requests):
         peer.step()
     assert peer.answers == []
     peer.send_batches([[fp32("A", 0)]])
-    peer.until_answered(4)
+    peer.until_responses(4)
     assert values(peer, 0) == values(peer, 1) == [5]
 
 
-def test_a_coroutine_that_raises_answers_what_is_still_open(decoupled: Start) -> None:
+def test_an_exception_of_a_coroutine_fails_unfinished_requests(decoupled: Start) -> None:
     peer = decoupled(
         """
 async def execute(self, requests):
@@ -189,7 +189,7 @@ async def execute(self, requests):
     )
 
 
-def test_a_coroutine_that_forgets_a_request_answers_it_with_an_error(decoupled: Start) -> None:
+def test_a_request_dropped_by_a_coroutine_gets_an_error(decoupled: Start) -> None:
     peer = decoupled("async def execute(self, requests): await asyncio.sleep(0)")
     (answer,) = peer.execute([fp32("A", 1)])
     assert answer.message == ABANDONED
@@ -212,7 +212,7 @@ async def execute(self, requests):
     assert peer.stop() == 0
 
 
-def test_cancellations_are_seen_while_executing(decoupled: Start) -> None:
+def test_cancellations_are_visible_during_execution(decoupled: Start) -> None:
     peer = decoupled(
         """
 def execute(self, requests):
@@ -229,11 +229,11 @@ def execute(self, requests):
     first = peer.send_batches([[fp32("A", 1)], [fp32("A", 1)]])
     peer.until_logged("running")
     peer.send(peer.CANCEL, [first + 1])
-    peer.until_answered(4)
+    peer.until_responses(4)
     assert (values(peer, 0), values(peer, 1)) == ([0], [1])
 
 
-def test_a_request_that_is_cancelled_before_its_execution_is_answered_without_the_model(decoupled: Start) -> None:
+def test_a_request_cancelled_before_its_execution_does_not_reach_the_model(decoupled: Start) -> None:
     peer = decoupled(
         """
 def execute(self, requests):
@@ -254,7 +254,7 @@ def execute(self, requests):
     assert (values(peer, second), cancelled.error) == ([0], (7, "Request cancelled"))
 
 
-def test_a_model_that_is_not_decoupled_may_answer_later(worker: Start) -> None:
+def test_a_model_that_is_not_decoupled_may_respond_later(worker: Start) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -274,7 +274,7 @@ def test_a_model_that_is_not_decoupled_may_answer_later(worker: Start) -> None:
     assert by_request[2].message == ABANDONED
 
 
-def test_an_answered_request_has_a_sender_that_refuses(worker: Start) -> None:
+def test_the_sender_of_a_finished_request_rejects_responses(worker: Start) -> None:
     peer = worker(
         """
         kept = []
@@ -296,7 +296,7 @@ def test_an_answered_request_has_a_sender_that_refuses(worker: Start) -> None:
     assert len(peer.answers) == 2
 
 
-def test_requests_are_handed_back_to_the_scheduler(decoupled: Start) -> None:
+def test_requests_can_be_rescheduled(decoupled: Start) -> None:
     peer = decoupled(
         """
 def execute(self, requests):

@@ -16,14 +16,14 @@ from tritonpy_worker.api.request import InferenceRequest
 from tritonpy_worker.api.response import InferenceResponse
 from tritonpy_worker.api.tensor import Tensor
 from tritonpy_worker.coroutines import Coroutines
-from tritonpy_worker.execution import Executor, Sink
+from tritonpy_worker.execution import Executor, WorkerSink
 from tritonpy_worker.memory import Reserve
 
 FAILED = "Failed to process the request(s) for model 'm_0_0', message: "
 
 
 class Host:
-    """What a sender needs of a host."""
+    """A host for senders."""
 
     def __init__(self, decoupled: bool) -> None:
         self.decoupled = decoupled
@@ -37,7 +37,7 @@ class Host:
         self.dropped.append(request)
 
 
-class Recorder(Sink):
+class Recorder(WorkerSink):
     def __init__(self) -> None:
         self.answered: dict[int, InferenceResponse] = {}
         self.failed: dict[int, str] = {}
@@ -46,7 +46,7 @@ class Recorder(Sink):
         self.logged: list[str] = []
         self.broken: Exception | None = None
 
-    def answer(self, requests: Sequence[Any], responses: Sequence[Any]) -> None:
+    def respond(self, requests: Sequence[Any], responses: Sequence[Any]) -> None:
         if self.broken is not None:
             raise self.broken
         self.answered |= {one.number: each for one, each in zip(requests, responses, strict=True) if each is not None}
@@ -57,7 +57,7 @@ class Recorder(Sink):
     def reschedule(self, request: Any) -> None:
         self.rescheduled.append(request.number)
 
-    def leave_open(self, request: Any) -> None:
+    def respond_later(self, request: Any) -> None:
         self.left.append(request.number)
 
     def log(self, level: str, message: str) -> None:
@@ -66,7 +66,7 @@ class Recorder(Sink):
 
 
 class Run:
-    """One execution of two requests by `execute(requests)`."""
+    """An execution of two requests by `execute(requests)`."""
 
     def __init__(self, execute: Any, decoupled: bool = False, count: int = 2, broken: Exception | None = None) -> None:
         self.host = Host(decoupled)
@@ -86,7 +86,7 @@ def response(*values: float) -> InferenceResponse:
     return InferenceResponse([Tensor("OUT", np.array(values, np.float32))])
 
 
-def test_each_response_goes_to_its_request() -> None:
+def test_each_response_is_sent_to_its_request() -> None:
     first, second = response(1), response(2)
     run = Run(lambda _: [first, second])
     assert run.sink.answered == {0: first, 1: second}
@@ -127,7 +127,7 @@ def test_a_subclass_of_the_response_is_a_response() -> None:
     assert Run(lambda _: [own, own]).sink.answered == {0: own, 1: own}
 
 
-def test_a_model_without_execute_is_told_so() -> None:
+def test_a_model_without_execute_is_an_error() -> None:
     text = FAILED + "Python model /m/1/model.py does not implement `execute` method."
     assert Run(None).sink.failed == {0: text, 1: text}
 
@@ -149,14 +149,14 @@ def fails(error: BaseException) -> Any:
         (TritonModelException("own"), "TritonModelException: own\n\nAt:\n"),
     ],
 )
-def test_whatever_execute_raises_fails_the_batch(error: BaseException, beginning: str) -> None:
+def test_any_exception_of_execute_fails_the_batch(error: BaseException, beginning: str) -> None:
     run = Run(fails(error))
     assert set(run.sink.failed) == {0, 1}
     assert run.sink.failed[0].startswith(FAILED + beginning)
     assert "test_execution.py" in run.sink.failed[0]
 
 
-def test_the_list_of_requests_may_be_emptied_by_the_model() -> None:
+def test_the_model_may_empty_the_list_of_requests() -> None:
     def execute(requests: list[Any]) -> list[Any]:
         requests.clear()
         return [response(1), response(2)]
@@ -164,17 +164,17 @@ def test_the_list_of_requests_may_be_emptied_by_the_model() -> None:
     assert set(Run(execute).sink.answered) == {0, 1}
 
 
-def test_requests_without_a_response_are_left_to_their_senders() -> None:
+def test_requests_without_a_response_may_have_one_later() -> None:
     run = Run(lambda _: [response(1), None])
     assert set(run.sink.answered) == {0}
     assert run.sink.left == [1]
 
 
-def test_nothing_returned_leaves_all_to_their_senders() -> None:
+def test_a_return_value_of_none_allows_later_responses() -> None:
     assert Run(lambda _: None).sink.left == [0, 1]
 
 
-def test_a_request_that_its_sender_answered_is_not_answered_again() -> None:
+def test_a_request_finished_by_its_sender_gets_no_second_response() -> None:
     def execute(requests: list[Any]) -> list[Any]:
         requests[0].get_response_sender().send(response(1), FINAL)
         return [None, response(2)]
@@ -185,7 +185,7 @@ def test_a_request_that_its_sender_answered_is_not_answered_again() -> None:
     assert not run.sink.left
 
 
-def test_a_second_answer_fails_the_batch_except_for_what_was_sent() -> None:
+def test_a_second_response_fails_the_rest_of_the_batch() -> None:
     def execute(requests: list[Any]) -> list[Any]:
         requests[1].get_response_sender().send(response(1), FINAL)
         return [response(1), response(2)]
@@ -195,7 +195,7 @@ def test_a_second_answer_fails_the_batch_except_for_what_was_sent() -> None:
     assert run.sink.failed == {0: FAILED + text}
 
 
-def test_a_response_that_was_counted_is_no_answer_when_the_batch_fails() -> None:
+def test_returned_responses_of_a_failed_batch_are_not_sent() -> None:
     def execute(requests: list[Any]) -> list[Any]:
         requests[0].get_response_sender()
         return [response(1), "wrong"]
@@ -203,19 +203,19 @@ def test_a_response_that_was_counted_is_no_answer_when_the_batch_fails() -> None
     assert set(Run(execute).sink.failed) == {0, 1}
 
 
-def test_an_output_that_cannot_be_had_fails_the_batch() -> None:
+def test_an_unreadable_output_fails_the_batch() -> None:
     run = Run(lambda _: [response(1), response(2)], broken=TritonModelException("the device is gone"))
     assert set(run.sink.failed) == {0, 1}
     assert "the device is gone" in run.sink.failed[0]
 
 
-def test_a_failed_request_cannot_be_answered_by_its_sender_any_more() -> None:
+def test_the_sender_of_a_failed_request_is_closed() -> None:
     run = Run(fails(ValueError("no")))
     with pytest.raises(TritonModelException, match="Response sender has been closed"):
         run.requests[0].get_response_sender().send(response(1))
 
 
-def test_rescheduled_requests_go_back_to_the_scheduler() -> None:
+def test_rescheduled_requests_return_to_the_scheduler() -> None:
     def execute(requests: list[Any]) -> list[Any]:
         requests[1].set_release_flags(RESCHEDULE)
         return [response(1), None]
@@ -251,13 +251,13 @@ def test_requests_of_a_failed_batch_are_not_rescheduled() -> None:
     assert set(run.sink.failed) == {0, 1}
 
 
-def test_a_decoupled_model_returns_nothing() -> None:
+def test_a_decoupled_model_must_return_none() -> None:
     run = Run(lambda _: [], decoupled=True)
     text = "Python model 'm_0_0' is using the decoupled mode and the execute function must return None."
     assert run.sink.failed == {0: FAILED + text, 1: FAILED + text}
 
 
-def test_a_decoupled_request_without_its_final_answer_is_left_open() -> None:
+def test_a_decoupled_request_without_final_response_stays_open() -> None:
     def execute(requests: list[Any]) -> None:
         for request in requests:
             request.get_response_sender().send(response(1))
@@ -268,7 +268,7 @@ def test_a_decoupled_request_without_its_final_answer_is_left_open() -> None:
     assert run.sink.left == [1]
 
 
-def test_a_rescheduled_decoupled_request_may_have_answers() -> None:
+def test_a_rescheduled_decoupled_request_may_have_responses() -> None:
     def execute(requests: list[Any]) -> None:
         requests[0].get_response_sender().send(response(1))
         requests[0].set_release_flags(RESCHEDULE)

@@ -11,20 +11,20 @@ from tritonpy_worker.first_response import FirstResponse
 
 
 class Call:
-    """What holds a first response, as calls do."""
+    """An owner of a first response, like a call."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.given_up = 0
+        self.on_cancel = 0
         self.first = FirstResponse(loop, self.give_up)
 
     def give_up(self) -> None:
-        self.given_up += 1
+        self.on_cancel += 1
 
 
-def test_any_thread_completes_it_once() -> None:
+def test_any_thread_can_complete_the_future_once() -> None:
     async def wait() -> Call:
         call = Call(asyncio.get_running_loop())
-        threads = [threading.Thread(target=call.first.arrive) for _ in range(2)]
+        threads = [threading.Thread(target=call.first.set_arrived) for _ in range(2)]
         for thread in threads:
             thread.start()
         await call.first.future
@@ -33,10 +33,10 @@ def test_any_thread_completes_it_once() -> None:
         await asyncio.sleep(0)
         return call
 
-    assert asyncio.run(wait()).given_up == 0
+    assert asyncio.run(wait()).on_cancel == 0
 
 
-def test_a_coroutine_that_leaves_gives_the_call_up() -> None:
+def test_cancelling_the_coroutine_cancels_the_call() -> None:
     async def wait() -> Call:
         call = Call(asyncio.get_running_loop())
         task = asyncio.ensure_future(asyncio.wait_for(call.first.future, None))
@@ -44,24 +44,24 @@ def test_a_coroutine_that_leaves_gives_the_call_up() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        call.first.arrive()
+        call.first.set_arrived()
         await asyncio.sleep(0)
         return call
 
-    assert asyncio.run(wait()).given_up == 1
+    assert asyncio.run(wait()).on_cancel == 1
 
 
-def test_a_response_that_comes_when_the_loop_is_closed_is_nobodys() -> None:
+def test_a_response_after_the_end_of_the_loop_is_ignored() -> None:
     loop = asyncio.new_event_loop()
     call = Call(loop)
     loop.close()
-    call.first.arrive()
+    call.first.set_arrived()
 
 
-def test_who_holds_it_goes_without_the_collector() -> None:
+def test_its_owner_is_deleted_without_a_garbage_collection() -> None:
     async def wait() -> weakref.ref[Call]:
         call = Call(asyncio.get_running_loop())
-        call.first.arrive()
+        call.first.set_arrived()
         await call.first.future
         return weakref.ref(call)
 

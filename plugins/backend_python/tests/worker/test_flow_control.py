@@ -1,4 +1,4 @@
-"""A client that does not fetch holds the model that answers it, and nothing else."""
+"""Flow control: a slow client only blocks the model's responses to itself."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from tritonpy.ipc import Kind
-from tritonpy.ipc.windows import MAX_ANSWERS, MAX_BYTES
+from tritonpy.ipc.windows import MAX_BYTES, MAX_RESPONSES
 
 from .peer import Peer, fp32
 
 Start = Callable[..., Peer]
-WINDOW = MAX_ANSWERS
+WINDOW = MAX_RESPONSES
 HELPERS = """
 def initialize(self, args):
     self.logger = pb_utils.Logger
@@ -66,7 +66,7 @@ def execute(self, requests):
 
 @pytest.fixture
 def streaming(worker: Start) -> Start:
-    return lambda code, **said: worker(code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **said})
+    return lambda code, **options: worker(code.strip("\n") + "\n" + HELPERS, **{"decoupled": True, **options})
 
 
 def values(peer: Peer, request: int) -> list[float]:
@@ -80,47 +80,47 @@ def until_over(peer: Peer, request: int) -> list[float]:
 
 
 def fetched(peer: Peer, request: int) -> list[float]:
-    """Let the client of a request fetch everything from now on; return what it got in all."""
+    """Let the client of a request fetch everything. Return all values that it received."""
     peer.fetch(request)
     return until_over(peer, request)
 
 
-def until_said(peer: Peer, request: int, count: int) -> None:
+def wait_for_output(peer: Peer, request: int, count: int) -> None:
     while len(values(peer, request)) < count:
         peer.step()
 
 
 def answers_of_another(peer: Peer) -> list[float]:
-    """Run a short request; whatever waits has had all the time to go on wrongly."""
+    """Run a short request, during which a blocked stream could wrongly continue."""
     return until_over(peer, peer.send_batches([[fp32("A", 3)]]))
 
 
 @pytest.mark.parametrize("code", [IN_EXECUTE, IN_THREADS, IN_COROUTINES])
-def test_a_stream_as_long_as_its_window_waits_for_nobody(streaming: Start, code: str) -> None:
+def test_a_stream_within_its_window_does_not_wait(streaming: Start, code: str) -> None:
     peer = streaming(code)
     request = peer.send_batches([[fp32("A", WINDOW)]])
     assert until_over(peer, request) == list(range(WINDOW))
-    assert peer.room_asked() == request
+    assert peer.wait_for_room_query() == request
 
 
 @pytest.mark.parametrize("code", [IN_EXECUTE, IN_THREADS, IN_COROUTINES])
-def test_a_longer_one_waits_until_the_server_has_room(streaming: Start, code: str) -> None:
+def test_a_longer_stream_waits_for_capacity(streaming: Start, code: str) -> None:
     peer = streaming(code)
     request = peer.send_batches([[fp32("A", 10 * WINDOW)]])
-    until_said(peer, request, WINDOW)
+    wait_for_output(peer, request, WINDOW)
     assert peer.grant() == request
-    until_said(peer, request, WINDOW + WINDOW // 2)
+    wait_for_output(peer, request, WINDOW + WINDOW // 2)
     assert fetched(peer, request) == list(range(10 * WINDOW))
 
 
 @pytest.mark.parametrize(("code", "over"), [(IN_THREADS, 0), (IN_COROUTINES, 1)])
-def test_who_waits_holds_no_other_request(streaming: Start, code: str, over: int) -> None:
+def test_a_waiting_stream_blocks_no_other_request(streaming: Start, code: str, over: int) -> None:
     peer = streaming(code)
     slow = peer.send_batches([[fp32("A", 2 * WINDOW)]])
-    until_said(peer, slow, WINDOW)
+    wait_for_output(peer, slow, WINDOW)
     for _ in range(3):
         assert answers_of_another(peer) == [0, 1, 2]
-    # A coroutine is held where it waits anyway: it has sent the answer that found no room.
+    # A coroutine waits at its next await, so it has already sent one response more.
     assert WINDOW <= len(values(peer, slow)) <= WINDOW + over
     assert fetched(peer, slow) == list(range(2 * WINDOW))
 
@@ -129,14 +129,14 @@ def test_streams_of_one_batch_wait_for_their_own_clients(streaming: Start) -> No
     peer = streaming(IN_COROUTINES)
     first = peer.send_batches([[fp32("A", 2 * WINDOW)], [fp32("A", 2 * WINDOW)], [fp32("A", 2)]])
     until_over(peer, first + 2)
-    while len(peer.rooms) < 2:
+    while len(peer.room_queries) < 2:
         peer.step()
     assert fetched(peer, first + 1) == list(range(2 * WINDOW))
     assert len(values(peer, first)) <= WINDOW + 1
     assert fetched(peer, first) == list(range(2 * WINDOW))
 
 
-def test_a_model_with_an_event_loop_of_its_own_waits_as_a_thread_does(streaming: Start) -> None:
+def test_a_model_with_its_own_event_loop_waits_like_a_thread(streaming: Start) -> None:
     peer = streaming("""
 def execute(self, requests):
     for request in requests:
@@ -146,13 +146,13 @@ async def later(self, request):
     self.stream(request)
 """)
     slow = peer.send_batches([[fp32("A", 2 * WINDOW)]])
-    until_said(peer, slow, WINDOW)
+    wait_for_output(peer, slow, WINDOW)
     assert answers_of_another(peer) == [0, 1, 2]
     assert len(values(peer, slow)) == WINDOW
     assert fetched(peer, slow) == list(range(2 * WINDOW))
 
 
-def test_large_answers_use_the_window_up_before_many_small_ones_do(streaming: Start) -> None:
+def test_large_responses_fill_the_window_sooner(streaming: Start) -> None:
     peer = streaming(f"""
 def execute(self, requests):
     for request in requests:
@@ -161,24 +161,24 @@ def execute(self, requests):
         self.end(request)
 """)
     request = peer.send_batches([[fp32("A", 0)]])
-    assert peer.room_asked() == request
+    assert peer.wait_for_room_query() == request
     assert values(peer, request) == [1]
     peer.grant()
     assert until_over(peer, request) == [1, 2]
 
 
-def test_who_waits_hears_that_its_client_has_gone(streaming: Start) -> None:
+def test_cancellation_ends_the_wait_for_capacity(streaming: Start) -> None:
     peer = streaming(UNTIL_CANCELLED)
     request = peer.send_batches([[fp32("A", 0)]])
-    until_said(peer, request, WINDOW)
+    wait_for_output(peer, request, WINDOW)
     peer.send(Kind.CANCEL, [request])
     peer.grant()
-    peer.until_logged("stopped after 12")  # what it sent when it heard of it: the window, or the one that waited too
+    peer.until_logged("stopped after 12")  # the window, or also the response that waited
     until_over(peer, request)
     assert len(values(peer, request)) in {WINDOW, WINDOW + 1}
 
 
-def test_the_final_answer_waits_for_nobody_and_frees_who_waits(streaming: Start) -> None:
+def test_the_final_response_does_not_wait_and_ends_other_waits(streaming: Start) -> None:
     peer = streaming("""
 def execute(self, requests):
     (request,) = requests
@@ -199,7 +199,7 @@ def flood(self, request):
         pass
 """)
     slow = peer.send_batches([[fp32("A", 0)]])
-    until_said(peer, slow, WINDOW)
+    wait_for_output(peer, slow, WINDOW)
     other = peer.send_batches([[fp32("A", 1)]])
     until_over(peer, other)
     assert len(values(peer, slow)) == WINDOW
@@ -207,7 +207,7 @@ def flood(self, request):
     assert peer.stop() == 0
 
 
-def test_threads_that_answer_one_request_wait_together(streaming: Start) -> None:
+def test_threads_of_one_request_share_its_window(streaming: Start) -> None:
     peer = streaming(f"""
 def execute(self, requests):
     (request,) = requests
@@ -226,8 +226,8 @@ def part(self, request):
     assert len(fetched(peer, request)) == 4 * WINDOW
 
 
-def test_who_waits_for_room_reads_the_replies_of_others(streaming: Start) -> None:
-    """One thread is held by its client, another calls a model meanwhile: neither keeps the other's frames from it."""
+def test_a_thread_that_waits_for_capacity_reads_replies_for_others(streaming: Start) -> None:
+    """One thread waits for its client, another calls a model: both get their frames."""
     peer = streaming("""
 def execute(self, requests):
     (request,) = requests
@@ -240,7 +240,7 @@ def execute(self, requests):
     self.end(request)
 """)
     slow = peer.send_batches([[fp32("A", 2 * WINDOW)]])
-    until_said(peer, slow, WINDOW)
+    wait_for_output(peer, slow, WINDOW)
     other = peer.send_batches([[fp32("A", 1)]])
     peer.answer_call(peer.call(), [fp32("OUT", 5)])
     assert until_over(peer, other) == [5]
@@ -248,14 +248,14 @@ def execute(self, requests):
 
 
 @pytest.mark.parametrize("code", [IN_EXECUTE, IN_THREADS, IN_COROUTINES])
-def test_the_end_of_the_server_ends_who_waits(streaming: Start, code: str) -> None:
+def test_the_end_of_the_server_ends_waiting_workers(streaming: Start, code: str) -> None:
     peer = streaming(code)
-    until_said(peer, peer.send_batches([[fp32("A", 2 * WINDOW)]]), WINDOW)
-    peer.hang_up()
+    wait_for_output(peer, peer.send_batches([[fp32("A", 2 * WINDOW)]]), WINDOW)
+    peer.close_socket()
     peer.ended()
 
 
-def test_a_process_that_the_model_forked_is_told_instead_of_waiting(streaming: Start) -> None:
+def test_a_forked_process_gets_an_error_instead_of_waiting(streaming: Start) -> None:
     peer = streaming(f"""
 def execute(self, requests):
     (request,) = requests
@@ -274,7 +274,7 @@ def execute(self, requests):
     assert "cannot be reached" in peer.next_printed()
 
 
-def test_a_request_that_was_cancelled_before_its_turn_never_reaches_the_model(worker: Start) -> None:
+def test_a_request_cancelled_before_its_execution_never_reaches_the_model(worker: Start) -> None:
     peer = worker("""
 def execute(self, requests):
     values = [request.inputs()[0].as_numpy() for request in requests]
@@ -288,7 +288,7 @@ def execute(self, requests):
     peer.until_logged("executes [0]")
     peer.send(Kind.CANCEL, [first + 1, first + 3])
     peer.send(Kind.CANCEL, [first])
-    answers = {answer.request: answer for answer in peer.until_answered(4)}
+    answers = {answer.request: answer for answer in peer.until_responses(4)}
     peer.stop()
     assert [log["message"] for log in peer.logs] == ["executes [0]", "executes [2]"]
     assert answers[first + 1].error == answers[first + 3].error == (7, "Request cancelled")

@@ -18,7 +18,7 @@ def in_a_thread(act):
     return found[0]
 
 
-def test_code_belongs_to_the_host_that_is_used_and_to_nobody_else():
+def test_code_belongs_to_the_current_host():
     one, other = FakeHost(), FakeHost()
     with hosts.using(one):
         with hosts.using(other):
@@ -29,11 +29,11 @@ def test_code_belongs_to_the_host_that_is_used_and_to_nobody_else():
 
 
 def test_outside_of_models_there_is_no_server():
-    with pytest.raises(RuntimeError, match="only from within a model"):
+    with pytest.raises(RuntimeError, match="only from a model"):
         hosts.current()
 
 
-def test_threads_are_known_by_the_code_that_they_run():
+def test_threads_are_identified_by_their_code():
     host, module = FakeHost(), ModuleType("model")
     module.__dict__["__builtins__"] = {**__builtins__, hosts.HOST_OF_CODE: host}
     exec("def run(act): return act()", vars(module))  # noqa: S102
@@ -42,7 +42,7 @@ def test_threads_are_known_by_the_code_that_they_run():
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_a_request_that_the_model_let_go_of_is_ended(begun):
+def test_an_abandoned_request_is_ended(begun):
     host = FakeHost()
     host.end_abandoned(3, begun)
     ((number, response, final),) = host.sent
@@ -51,10 +51,10 @@ def test_a_request_that_the_model_let_go_of_is_ended(begun):
         assert response is None
     else:
         assert response.error().message() == host.logged[0][1]
-        assert response.error().message().endswith("the model let go of the request without answering it.")
+        assert response.error().message().endswith("the model released the request without a response.")
 
 
-def test_models_call_each_other_only_while_they_may():
+def test_models_can_only_call_others_while_executing():
     host = FakeHost()
     with pytest.raises(Exception, match="BLS is only supported during the 'execute' function"):
         host.check_executing()

@@ -1,4 +1,4 @@
-"""The worker in other interpreters than the server's, from the oldest that is promised on."""
+"""The worker in other interpreters than the server's, including the oldest supported one."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def python(request: pytest.FixtureRequest) -> str:
     pytest.skip(f"needs Python {request.param} with numpy")
 
 
-def test_a_worker_does_the_same_in_another_interpreter(worker: Start, python: str) -> None:
+def test_a_worker_runs_in_another_interpreter(worker: Start, python: str) -> None:
     peer = worker(EVERYTHING, python=python, decoupled=True)
     peer.send_batches([[fp32("A", 1)], [fp32("A", 2)]], [[fp32("A", -1)]], ids=["x", "y", "z"])
     for _ in range(2):
         call = peer.call()
         peer.answer_call(call, [fp32("OUT", 10 * call.inputs["IN"][0])])
-    answers = peer.until_answered(5)
+    answers = peer.until_responses(5)
     assert sorted(each.request for each in answers if each.final) == [0, 1, 2]
     assert {each.request for each in answers if each.parameters == {"a": 1}} == {0, 1}
     (failed,) = [each for each in answers if each.error is not None]
@@ -65,11 +65,11 @@ def test_a_worker_does_the_same_in_another_interpreter(worker: Start, python: st
         "Failed to process the request(s) for model 'm_0_0', message: ValueError: negative\n\nAt:\n"
     )
     assert peer.until_logged("value 2")["requests"] == ["x", "y"]
-    assert peer.ask("is_ready") == {"value": True}
+    assert peer.query("is_ready") == {"value": True}
     assert peer.stop() == 0
 
 
-def test_large_tensors_cross_in_another_interpreter(worker: Start, python: str) -> None:
+def test_large_tensors_are_sent_in_another_interpreter(worker: Start, python: str) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -88,7 +88,7 @@ def test_a_template_forks_in_another_interpreter(start_worker: Start, python: st
     peer = start_worker(EVERYTHING, python=python, role="template", kind="template", name="m")
     if peer.started()["unforkable"]:
         pytest.skip("needs pidfd_open in this interpreter")
-    fork, descriptors = peer.heir(decoupled=True)
-    peer.ask("fork", descriptors)
+    fork, descriptors = peer.prepare_worker(decoupled=True)
+    peer.query("fork", descriptors)
     fork.started()
-    assert fork.ask("is_ready") == {"value": True}
+    assert fork.query("is_ready") == {"value": True}

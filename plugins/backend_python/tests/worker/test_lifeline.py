@@ -18,9 +18,9 @@ BUSY = {
 }
 
 
-def run(worker: Start, body: str, **said: object) -> Peer:
+def run(worker: Start, body: str, **options: object) -> Peer:
     lines = "\n".join(f"    {line}" for line in ["print('running')", *body.split("\n")])
-    peer = worker(f"def execute(self, requests):\n{lines}\n    return [pb_utils.InferenceResponse()]\n", **said)
+    peer = worker(f"def execute(self, requests):\n{lines}\n    return [pb_utils.InferenceResponse()]\n", **options)
     peer.send_batches([[fp32("A", 1)]])
     peer.until_logged("running")
     return peer
@@ -29,7 +29,7 @@ def run(worker: Start, body: str, **said: object) -> Peer:
 @pytest.mark.parametrize("doing", BUSY)
 def test_the_worker_ends_with_the_server(worker: Start, doing: str) -> None:
     peer = run(worker, BUSY[doing])
-    peer.hang_up()
+    peer.close_socket()
     assert peer.ended() == 1
 
 
@@ -42,7 +42,7 @@ def test_the_worker_ends_while_the_model_holds_the_interpreter(worker: Start) ->
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
-def test_many_workers_hang_on_one_pipe(worker: Start) -> None:
+def test_many_workers_share_one_pipe(worker: Start) -> None:
     ours, theirs = os.pipe()
     peers = [run(worker, "sum(range(10 ** 15))", descriptors=[os.dup(ours)]) for _ in range(2)]
     os.close(ours)
@@ -51,17 +51,17 @@ def test_many_workers_hang_on_one_pipe(worker: Start) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs Linux")
-def test_a_pipe_whose_end_is_closed_already_ends_the_worker(start_worker: Start) -> None:
+def test_an_already_closed_pipe_ends_the_worker(start_worker: Start) -> None:
     ours, theirs = os.pipe()
     os.close(theirs)
     assert start_worker("def initialize(self, args): sum(range(10 ** 15))", descriptors=[ours]).ended() == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_the_end_of_a_group_of_processes_is_the_servers_business(worker: Start, number: signal.Signals) -> None:
+def test_signals_to_the_process_group_do_not_end_the_worker(worker: Start, number: signal.Signals) -> None:
     peer = run(worker, f"os.kill(os.getpid(), {int(number)})")
     peer.process.send_signal(number)
-    assert peer.until_answered(1)[0].error is None
+    assert peer.until_responses(1)[0].error is None
     assert peer.execute([fp32("A", 1)])
 
 
@@ -90,7 +90,7 @@ def test_programs_that_a_model_starts_can_be_interrupted(worker: Start) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "subprocess"])
-def test_processes_that_a_model_starts_do_not_hold_the_socket(worker: Start, method: str) -> None:
+def test_processes_that_a_model_starts_do_not_inherit_the_socket(worker: Start, method: str) -> None:
     start = (
         "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])"
         if method == "subprocess"
@@ -118,15 +118,15 @@ def test_a_forked_process_cannot_reach_the_server(worker: Start) -> None:
         "    os._exit(0)\n"
         "os.waitpid(child, 0)",
     )
-    peer.until_answered(1)
+    peer.until_responses(1)
     peer.stop()
     first, second = peer.printed().split("\n")
     assert first == "logged"
     assert second.endswith("The server cannot be reached from a process that the model started.")
 
 
-def test_nonsense_from_the_server_ends_the_worker(worker: Start) -> None:
+def test_invalid_data_from_the_server_ends_the_worker(worker: Start) -> None:
     peer = worker("def execute(self, requests): ...")
     peer.send(99)
     assert peer.ended() == 1
-    assert "a frame of kind 99 came" in peer.printed()
+    assert "unexpected frame of kind 99" in peer.printed()

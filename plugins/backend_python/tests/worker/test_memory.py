@@ -19,7 +19,7 @@ GREEDY = {
 
 
 @pytest.mark.parametrize("how", GREEDY)
-def test_a_greedy_batch_fails_alone(worker: Start, how: str) -> None:
+def test_a_batch_that_exceeds_the_limit_fails_alone(worker: Start, how: str) -> None:
     lines = "\n".join(f"        {line}" for line in GREEDY[how].split("\n"))
     peer = worker(
         "def execute(self, requests):\n"
@@ -35,7 +35,7 @@ def test_a_greedy_batch_fails_alone(worker: Start, how: str) -> None:
         assert peer.execute([fp32("A", 1)])[0].error is None
 
 
-def test_a_greedy_load_fails(start_worker: Start) -> None:
+def test_a_load_that_exceeds_the_limit_fails(start_worker: Start) -> None:
     peer = start_worker("def initialize(self, args):\n    np.ones(1 << 28)", memory_limit=LIMIT)
     assert "MemoryError: Unable to allocate" in peer.failed()
 

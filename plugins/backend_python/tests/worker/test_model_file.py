@@ -18,41 +18,41 @@ class TritonPythonModel:
 """
 
 
-def shown(peer: Peer) -> str:
+def printed_text(peer: Peer) -> str:
     peer.started()
     return peer.logs[0]["message"]
 
 
-def test_a_model_imports_its_neighbours(start_worker: Start, write_model: Callable[..., Path]) -> None:
+def test_a_model_imports_files_next_to_it(start_worker: Start, write_model: Callable[..., Path]) -> None:
     file = write_model(
         SHOW.format(
-            imports="import beside\nfrom . import beside as relative\nfrom .package.deep import DEEP",
-            expression="beside.NAME, relative.NAME, DEEP, __name__",
+            imports="import helper\nfrom . import helper as relative\nfrom .package.deep import DEEP",
+            expression="helper.NAME, relative.NAME, DEEP, __name__",
         ),
         whole=True,
     )
-    (file.parent / "beside.py").write_text("NAME = __name__\n")
+    (file.parent / "helper.py").write_text("NAME = __name__\n")
     (file.parent / "package").mkdir()
-    (file.parent / "package" / "deep.py").write_text("from ..beside import NAME\nDEEP = NAME\n")
-    assert shown(start_worker(model_file=file)) == "beside 1.beside 1.beside 1.model"
+    (file.parent / "package" / "deep.py").write_text("from ..helper import NAME\nDEEP = NAME\n")
+    assert printed_text(start_worker(model_file=file)) == "helper 1.helper 1.helper 1.model"
 
 
-def test_the_models_folder_is_on_the_path_too(start_worker: Start, write_model: Callable[..., Path]) -> None:
+def test_the_models_folder_is_on_the_path(start_worker: Start, write_model: Callable[..., Path]) -> None:
     file = write_model(SHOW.format(imports="import shared", expression="shared.VALUE"), whole=True)
     (file.parent.parent / "shared.py").write_text("VALUE = 7\n")
-    assert shown(start_worker(model_file=file)) == "7"
+    assert printed_text(start_worker(model_file=file)) == "7"
 
 
 def test_another_name_of_the_file_is_the_modules_name(start_worker: Start, write_model: Callable[..., Path]) -> None:
     file = write_model(SHOW.format(imports="", expression="__name__"), whole=True, version="12")
     other = file.with_name("other.py")
     file.rename(other)
-    assert shown(start_worker(model_file=other)) == "12.other"
+    assert printed_text(start_worker(model_file=other)) == "12.other"
 
 
 def test_the_folder_of_the_version_is_the_model_dir(start_worker: Start, write_model: Callable[..., Path]) -> None:
     file = write_model(SHOW.format(imports="", expression="pb_utils.get_model_dir()"), whole=True)
-    assert shown(start_worker(model_file=file)) == str(file.parent)
+    assert printed_text(start_worker(model_file=file)) == str(file.parent)
 
 
 def test_a_python_based_backend_runs_its_own_file(
@@ -69,7 +69,7 @@ def test_a_python_based_backend_runs_its_own_file(
     version = tmp_path / "repository" / "m" / "1"
     version.mkdir(parents=True)
     peer = start_worker(model_file=version / "model.bin", backend_directory=str(backend))
-    assert shown(peer) == f"model engine {version}"
+    assert printed_text(peer) == f"model engine {version}"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_python_based_backend_runs_its_own_file(
         ("def f(:\n", "SyntaxError: "),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why(
+def test_an_unusable_file_is_an_error(
     start_worker: Start, write_model: Callable[..., Path], code: str, beginning: str
 ) -> None:
     file = write_model(code, whole=True)
@@ -102,7 +102,7 @@ def test_a_missing_file_is_named(start_worker: Start, tmp_path: Path) -> None:
     assert start_worker(model_file=file).failed() == f"Python model file not found in '{file}'"
 
 
-def test_a_file_of_another_kind_is_refused(start_worker: Start, tmp_path: Path) -> None:
+def test_a_file_of_another_type_is_rejected(start_worker: Start, tmp_path: Path) -> None:
     text = start_worker(model_file=tmp_path / "m" / "1" / "model.txt").failed()
     assert text == "Model name must end with '.py'. Model name is \"model.txt\"."
 
@@ -113,7 +113,7 @@ def test_a_model_without_execute_loads_and_fails_its_requests(worker: Start) -> 
     assert "does not implement `execute` method." in answer.message
 
 
-def test_the_environment_is_the_users(worker: Start, tmp_path: Path) -> None:
+def test_the_users_environment_is_kept(worker: Start, tmp_path: Path) -> None:
     (tmp_path / "found.py").write_text("PLACE = 'on PYTHONPATH'\n")
     peer = worker(
         """

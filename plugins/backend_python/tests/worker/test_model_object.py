@@ -8,7 +8,7 @@ import pytest
 
 from tritonpy_worker import model_object
 from tritonpy_worker.coroutines import Coroutines
-from tritonpy_worker.failure import Refused
+from tritonpy_worker.failure import ModelContractError
 
 
 class Whole:
@@ -26,7 +26,7 @@ def coroutines() -> Iterator[Coroutines]:
     made.stop()
 
 
-def test_a_model_is_initialized_with_arguments_that_are_its_own() -> None:
+def test_a_model_gets_its_own_copy_of_the_arguments() -> None:
     given = {"model_name": "m"}
     model = model_object.make(SimpleNamespace(TritonPythonModel=Whole), given)
     model.args["more"] = "1"
@@ -35,10 +35,10 @@ def test_a_model_is_initialized_with_arguments_that_are_its_own() -> None:
     assert model.args == {}
 
 
-def test_every_method_may_be_missing() -> None:
+def test_every_method_is_optional() -> None:
     model = model_object.make(SimpleNamespace(TritonPythonModel=object), {})
     model_object.finalize(model)
-    assert not model_object.asks_ready(model)
+    assert not model_object.has_ready_check(model)
 
 
 async def later(answer: Any) -> Any:
@@ -46,13 +46,13 @@ async def later(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("answer", [True, False])
-def test_a_model_says_whether_it_is_ready_at_once_or_in_a_coroutine(coroutines: Coroutines, answer: bool) -> None:
+def test_is_ready_may_be_a_function_or_a_coroutine(coroutines: Coroutines, answer: bool) -> None:
     for model in (SimpleNamespace(is_ready=lambda: answer), SimpleNamespace(is_ready=lambda: later(answer))):
-        assert model_object.asks_ready(model)
+        assert model_object.has_ready_check(model)
         assert model_object.is_ready(model, coroutines) is answer
 
 
 @pytest.mark.parametrize("answer", [None, 1, "yes"])
-def test_anything_but_true_and_false_is_refused(coroutines: Coroutines, answer: Any) -> None:
-    with pytest.raises(Refused, match="must return a boolean"):
+def test_is_ready_must_return_a_boolean(coroutines: Coroutines, answer: Any) -> None:
+    with pytest.raises(ModelContractError, match="must return a boolean"):
         model_object.is_ready(SimpleNamespace(is_ready=lambda: answer), coroutines)

@@ -62,7 +62,7 @@ def names(module: Any) -> set[str]:
     }  # fmt: skip
 
 
-def test_models_with_modules_of_one_name_do_not_meet(tmp_path: Path, package: Any) -> None:
+def test_modules_of_different_models_do_not_collide(tmp_path: Path, package: Any) -> None:
     for name in "ab":
         write(tmp_path / name, name)
     first, second = (package(name).load("model") for name in "ab")
@@ -70,7 +70,7 @@ def test_models_with_modules_of_one_name_do_not_meet(tmp_path: Path, package: An
     assert first.relative is first.helper
 
 
-def test_the_process_is_left_as_it_was(tmp_path: Path, package: Any) -> None:
+def test_the_process_is_not_changed(tmp_path: Path, package: Any) -> None:
     write(tmp_path / "a", "a")
     path, modules = list(sys.path), set(sys.modules)
     made = package("a")
@@ -82,7 +82,7 @@ def test_the_process_is_left_as_it_was(tmp_path: Path, package: Any) -> None:
     assert not {str(tmp_path / "a"), str(tmp_path / "a" / "1")} & set(sys.path_importer_cache)
 
 
-def test_a_new_package_of_the_same_files_reads_them_anew(tmp_path: Path, package: Any) -> None:
+def test_a_new_package_reads_the_files_again(tmp_path: Path, package: Any) -> None:
     write(tmp_path / "a", "old")
     old = package("old", tmp_path / "a").load("model")
     for file in (tmp_path / "a").rglob("*.py"):
@@ -91,14 +91,16 @@ def test_a_new_package_of_the_same_files_reads_them_anew(tmp_path: Path, package
     assert (names(old), names(new)) == ({"old"}, {"renewed"})
 
 
-def test_what_is_installed_comes_first(tmp_path: Path, package: Any) -> None:
+def test_installed_packages_have_priority(tmp_path: Path, package: Any) -> None:
     write(tmp_path / "a", "a")
-    (tmp_path / "a" / "1" / "json.py").write_text("raise AssertionError('a neighbour hid a module of the library')")
+    (tmp_path / "a" / "1" / "json.py").write_text(
+        "raise AssertionError('a file of the model hid a module of the library')"
+    )
     (tmp_path / "a" / "1" / "model.py").write_text("import json\n")
     assert package("a").load("model").json is sys.modules["json"]
 
 
-def test_neighbours_are_found_while_the_model_runs_in_any_thread(tmp_path: Path, package: Any) -> None:
+def test_files_next_to_the_model_are_found_in_any_thread(tmp_path: Path, package: Any) -> None:
     write(tmp_path / "a", "a")
     later = package("a").load("model").later
     found: list[str] = []
@@ -108,14 +110,14 @@ def test_neighbours_are_found_while_the_model_runs_in_any_thread(tmp_path: Path,
     assert found == ["a"]
 
 
-def test_what_is_nowhere_is_missed_by_its_own_name(tmp_path: Path, package: Any) -> None:
+def test_a_missing_module_is_named(tmp_path: Path, package: Any) -> None:
     write(tmp_path / "a", "a")
     (tmp_path / "a" / "1" / "model.py").write_text("import nowhere_at_all\n")
     with pytest.raises(ModuleNotFoundError, match=r"^No module named 'nowhere_at_all'$"):
         package("a").load("model")
 
 
-def test_the_code_has_builtins_of_its_own(tmp_path: Path, package: Any) -> None:
+def test_the_code_has_its_own_builtins(tmp_path: Path, package: Any) -> None:
     write(tmp_path / "a", "a")
     (tmp_path / "a" / "1" / "model.py").write_text("import helper\nVALUE = own\n")
     (tmp_path / "a" / "1" / "helper.py").write_text("VALUE = own + 1\nimport json\n")
@@ -124,7 +126,7 @@ def test_the_code_has_builtins_of_its_own(tmp_path: Path, package: Any) -> None:
     assert "own" not in vars(module.helper.json)["__builtins__"]
 
 
-def test_names_that_are_asked_for_by_text_lead_through_the_package(tmp_path: Path, package: Any) -> None:
+def test_imports_by_string_need_the_full_name(tmp_path: Path, package: Any) -> None:
     write(tmp_path / "a", "a")
     (tmp_path / "a" / "1" / "model.py").write_text(
         "import importlib\nfound = importlib.import_module('.lazy', __package__)\n"

@@ -27,7 +27,7 @@ ARRAYS: dict[str, np.ndarray[Any, Any]] = {
 }
 
 
-def test_arrays_come_back_as_they_were() -> None:
+def test_arrays_survive_a_round_trip() -> None:
     arrays = view(*place(ARRAYS))
     assert list(arrays) == list(ARRAYS)
     for name, array in ARRAYS.items():
@@ -35,16 +35,16 @@ def test_arrays_come_back_as_they_were() -> None:
         assert np.array_equal(arrays[name], array)
 
 
-def test_arrays_may_be_given_one_by_one() -> None:
+def test_arrays_may_be_yielded() -> None:
     arrays = view(*place((str(index), np.full(3, index)) for index in range(3)))
     assert [array.tolist() for array in arrays.values()] == [[0] * 3, [1] * 3, [2] * 3]
 
 
-def test_no_arrays_are_fine() -> None:
+def test_there_may_be_no_arrays() -> None:
     assert view(*place({})) == {}
 
 
-def test_nobody_can_write_to_them() -> None:
+def test_shared_arrays_are_read_only() -> None:
     descriptor, layout = place({"a": np.zeros(3)})
     with pytest.raises(OSError, match="Operation not permitted"):
         os.pwrite(descriptor, b"x", 0)
@@ -55,7 +55,7 @@ def test_nobody_can_write_to_them() -> None:
         array.flags.writeable = True
 
 
-def test_each_begins_where_frameworks_want_it() -> None:
+def test_shared_arrays_are_aligned() -> None:
     arrays = view(*place({str(size): np.zeros(size, np.uint8) for size in range(5)}))
     assert {array.__array_interface__["data"][0] % 64 for array in arrays.values() if array.size} == {0}
 
@@ -65,16 +65,16 @@ def test_each_begins_where_frameworks_want_it() -> None:
     [
         ({"a": np.array([object()])}, "Shared array 'a' has elements of type object, which cannot be shared."),
         ({"a": np.zeros(1, [("x", "i4")])}, "which cannot be shared"),
-        ({"a": [1, 2]}, "Shared arrays are numpy arrays with names, found list with the name 'a'."),
-        ({1: np.zeros(1)}, "Shared arrays are numpy arrays with names, found ndarray with the name 1."),
+        ({"a": [1, 2]}, "Shared arrays must be numpy arrays with names, found list with the name 'a'."),
+        ({1: np.zeros(1)}, "Shared arrays must be numpy arrays with names, found ndarray with the name 1."),
     ],
 )
-def test_what_cannot_be_shared_is_refused(bad: Any, text: str) -> None:
+def test_arrays_that_cannot_be_shared_are_rejected(bad: Any, text: str) -> None:
     before = set(os.listdir("/proc/self/fd"))
     with pytest.raises(TritonModelException) as caught:
         place(bad)
     assert text in str(caught.value)
-    assert set(os.listdir("/proc/self/fd")) <= before  # what others had may be closed meanwhile
+    assert set(os.listdir("/proc/self/fd")) <= before  # other descriptors may be closed meanwhile
 
 
 SHARES = """
@@ -92,34 +92,34 @@ def execute(self, requests): ...
 
 def test_the_first_instance_builds_and_the_others_map(start_worker: Start) -> None:
     first, second = start_worker(SHARES), start_worker(SHARES)
-    question = first.frame(first.ASK)
+    question = first.frame(first.QUERY)
     assert question.extras == {"verb": "share", "arguments": {"key": "weights"}}
-    first.send(first.REPLY, question.words, extras={"value": None})
-    told = first.frame(first.TELL) if first.until_logged("building") else None
-    assert told.extras["verb"] == "shared"
-    assert told.extras["arguments"]["key"] == "weights"
-    layout, descriptors = told.extras["arguments"]["layout"], told.take_descriptors()
-    question = second.frame(second.ASK)
-    second.send(second.REPLY, question.words, extras={"value": {"layout": layout}}, descriptors=descriptors)
+    first.send(first.QUERY_RESULT, question.words, extras={"value": None})
+    notification = first.frame(first.NOTIFY) if first.until_logged("building") else None
+    assert notification.extras["verb"] == "shared"
+    assert notification.extras["arguments"]["key"] == "weights"
+    layout, descriptors = notification.extras["arguments"]["layout"], notification.take_descriptors()
+    question = second.frame(second.QUERY)
+    second.send(second.QUERY_RESULT, question.words, extras={"value": {"layout": layout}}, descriptors=descriptors)
     for peer in (first, second):
         peer.started()
         assert peer.logs[-1]["message"] == "[0, 1, 2] False"
     assert [log["message"] for log in second.logs] == ["[0, 1, 2] False"]
 
 
-def test_a_builder_that_fails_lets_the_next_one_build(start_worker: Start) -> None:
+def test_after_a_failed_build_the_next_instance_builds(start_worker: Start) -> None:
     peer = start_worker(SHARES.replace('return {"w": np.arange(3)}', "raise ValueError('no weights')"))
-    question = peer.frame(peer.ASK)
-    peer.send(peer.REPLY, question.words, extras={"value": None})
+    question = peer.frame(peer.QUERY)
+    peer.send(peer.QUERY_RESULT, question.words, extras={"value": None})
     peer.until_logged("building")
-    told = peer.frame(peer.TELL)
-    assert told.extras == {"verb": "shared", "arguments": {"key": "weights"}}
-    assert told.descriptors == ()
+    notification = peer.frame(peer.NOTIFY)
+    assert notification.extras == {"verb": "shared", "arguments": {"key": "weights"}}
+    assert notification.descriptors == ()
     assert peer.failed().startswith("ValueError: no weights\n")
 
 
-def test_what_the_server_refuses_is_an_exception(start_worker: Start) -> None:
+def test_errors_of_the_server_are_exceptions(start_worker: Start) -> None:
     peer = start_worker(SHARES)
-    question = peer.frame(peer.ASK)
-    peer.send(peer.REPLY, question.words, extras={"error": [5, "not here"]})
+    question = peer.frame(peer.QUERY)
+    peer.send(peer.QUERY_RESULT, question.words, extras={"error": [5, "not here"]})
     assert peer.failed().startswith("TritonModelException: not here\n")

@@ -13,7 +13,7 @@ from .peer import Peer, fp32
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs pidfd_open")
 Start = Callable[..., Peer]
-TELL_PID = """
+REPORT_PID = """
 def execute(self, requests):
     return [pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([os.getpid()]))]) for _ in requests]
 """
@@ -21,28 +21,28 @@ def execute(self, requests):
 
 @pytest.fixture
 def template(start_worker: Start) -> Start:
-    return lambda *args, **said: start_worker(*args, role="template", kind="template", name="m", **said)
+    return lambda *args, **options: start_worker(*args, role="template", kind="template", name="m", **options)
 
 
 def value(peer: Peer, verb: str, descriptors: tuple[int, ...] = (), **arguments: Any) -> Any:
-    return peer.ask(verb, descriptors, **arguments)["value"]
+    return peer.query(verb, descriptors, **arguments)["value"]
 
 
-def made(peer: Peer, verb: str = "fork", **said: Any) -> tuple[Peer, Any]:
-    """Have a worker made; return it, and what the template replied."""
-    worker, descriptors = peer.heir(**said)
+def make_worker(peer: Peer, verb: str = "fork", **options: Any) -> tuple[Peer, Any]:
+    """Have a worker make_worker; return it, and what the template replied."""
+    worker, descriptors = peer.prepare_worker(**options)
     reply = value(peer, verb, descriptors)
     worker.started()
     return worker, reply
 
 
-def test_the_model_is_imported_and_not_made(template: Start) -> None:
-    peer = template("print('imported')\ndef __init__(self): print('made')\n")
+def test_a_template_imports_the_model_without_creating_it(template: Start) -> None:
+    peer = template("print('imported')\ndef __init__(self): print('make_worker')\n")
     assert peer.started()["unforkable"] == ""
     assert [log["message"] for log in peer.logs] == ["imported"]
 
 
-def test_an_import_that_fails_says_why(template: Start) -> None:
+def test_a_failed_import_is_reported(template: Start) -> None:
     peer = template("1 / 0")
     text = peer.failed()
     assert text.startswith("ZeroDivisionError: division by zero\n\nAt:\n  ")
@@ -50,10 +50,10 @@ def test_an_import_that_fails_says_why(template: Start) -> None:
     assert peer.ended() == 0
 
 
-def test_forks_are_workers_of_their_own(template: Start) -> None:
-    peer = template(TELL_PID)
+def test_forks_are_independent_workers(template: Start) -> None:
+    peer = template(REPORT_PID)
     peer.started()
-    forks = [made(peer) for _ in range(3)]
+    forks = [make_worker(peer) for _ in range(3)]
     pids = [fork.execute([fp32("A", 1)])[0].outputs["OUT"][0] for fork, _ in forks]
     assert pids == [reply["pid"] for _, reply in forks]
     assert len({*pids, peer.process.pid}) == 4
@@ -63,7 +63,7 @@ def test_forks_are_workers_of_their_own(template: Start) -> None:
     assert exits(peer, 3) == dict.fromkeys(pids, 0)
     for fork, _ in forks:
         fork.wait_for(fork._socket)
-        assert fork._socket.recv(1) == b"", "somebody else still holds the worker's end"
+        assert fork._socket.recv(1) == b"", "another process still holds the worker's end"
 
 
 def exits(peer: Peer, count: int) -> dict[int, int]:
@@ -72,18 +72,18 @@ def exits(peer: Peer, count: int) -> dict[int, int]:
     return peer.exited
 
 
-def test_the_end_of_a_fork_is_told(template: Start) -> None:
-    peer = template(TELL_PID)
+def test_the_end_of_a_fork_is_reported(template: Start) -> None:
+    peer = template(REPORT_PID)
     peer.started()
-    _, reply = made(peer)
+    _, reply = make_worker(peer)
     os.kill(reply["pid"], signal.SIGKILL)
     assert exits(peer, 1) == {reply["pid"]: -signal.SIGKILL}
 
 
 def test_a_fork_outlives_its_template(template: Start) -> None:
-    peer = template(TELL_PID)
+    peer = template(REPORT_PID)
     peer.started()
-    fork, reply = made(peer)
+    fork, reply = make_worker(peer)
     os.killpg(peer.process.pid, signal.SIGKILL)
     peer.process.wait()
     assert fork.execute([fp32("A", 1)])[0].outputs["OUT"][0] == reply["pid"]
@@ -91,11 +91,11 @@ def test_a_fork_outlives_its_template(template: Start) -> None:
 
 def test_a_template_becomes_the_only_worker(template: Start) -> None:
     ours, theirs = os.pipe()
-    peer = template(TELL_PID, descriptors=[ours])
+    peer = template(REPORT_PID, descriptors=[ours])
     peer.started()
-    worker, _ = made(peer, "become")
+    worker, _ = make_worker(peer, "become")
     os.close(theirs)
-    peer.hang_up()
+    peer.close_socket()
     assert worker.execute([fp32("A", 1)])[0].outputs["OUT"][0] == peer.process.pid
     worker.send(worker.STOP)
     worker.frame(worker.STOPPED)
@@ -103,16 +103,16 @@ def test_a_template_becomes_the_only_worker(template: Start) -> None:
 
 
 def test_a_template_stops(template: Start) -> None:
-    peer = template(TELL_PID)
+    peer = template(REPORT_PID)
     peer.started()
     peer.send(peer.STOP)
     assert peer.ended() == 0
 
 
 def test_a_template_ends_with_the_server(template: Start) -> None:
-    peer = template(TELL_PID)
+    peer = template(REPORT_PID)
     peer.started()
-    peer.hang_up()
+    peer.close_socket()
     assert peer.ended() == 1
 
 
@@ -125,19 +125,19 @@ def test_a_template_ends_with_the_server_while_it_imports(template: Start) -> No
     assert peer.ended() == -signal.SIGKILL
 
 
-def test_what_is_imported_starts_no_thread_in_a_fork(template: Start) -> None:
-    peer = template(f"threading.Thread(target=threading.Event().wait, daemon=True).start()\n{TELL_PID}")
+def test_imports_start_no_thread_in_a_fork(template: Start) -> None:
+    peer = template(f"threading.Thread(target=threading.Event().wait, daemon=True).start()\n{REPORT_PID}")
     assert peer.started()["unforkable"] == "importing it started 1 threads"
 
 
 def test_an_open_gpu_cannot_be_forked(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritonpy_worker import forkable
+    from tritonpy_worker import fork_safety
 
     monkeypatch.setattr(os, "readlink", lambda _: "/dev/nvidia0")
-    assert forkable.unforkable(forkable.threads()) == "importing it opened a GPU"
+    assert fork_safety.fork_obstacle(fork_safety.threads()) == "importing it opened a GPU"
 
 
-def test_forks_share_what_the_import_printed_and_logged_to(template: Start) -> None:
+def test_forks_share_the_log_handlers_of_the_import(template: Start) -> None:
     peer = template(
         """
 import logging
@@ -149,19 +149,19 @@ def execute(self, requests):
 """
     )
     peer.started()
-    fork, _ = made(peer)
+    fork, _ = make_worker(peer)
     fork.execute([fp32("A", 1)], ids=["x"])
     assert fork.logs == [{"level": "INFO", "message": "from a fork", "requests": ["x"]}]
 
 
 @pytest.mark.parametrize(
-    ("seed", "alike"),
+    ("seed", "equal"),
     [
         ("", {"random": False, "numpy": False}),
         ("import random\nrandom.seed(1)\nnp.random.seed(1)\n", {"random": True, "numpy": True}),
     ],
 )
-def test_forks_draw_the_same_numbers_only_where_the_model_seeds(template: Start, seed: str, alike: dict) -> None:
+def test_forks_have_equal_random_numbers_only_if_the_model_seeds(template: Start, seed: str, equal: dict) -> None:
     peer = template(
         f"""{seed}
 def initialize(self, args):
@@ -170,8 +170,8 @@ def initialize(self, args):
 """
     )
     peer.started()
-    one, other = (json.loads(made(peer)[0].logs[0]["message"]) for _ in range(2))
-    assert {name: one[name] == other[name] for name in one} == alike
+    one, other = (json.loads(make_worker(peer)[0].logs[0]["message"]) for _ in range(2))
+    assert {name: one[name] == other[name] for name in one} == equal
 
 
 CONFIG = {"name": "m", "max_batch_size": 0, "input": [], "output": []}
@@ -197,8 +197,8 @@ def auto_complete_config(config):
     assert sorted(peer.printed().split()) == ["completing", "logged"]
 
 
-def test_a_configuration_that_nobody_completes_stays_as_it_is(template: Start) -> None:
-    peer = template(TELL_PID)
+def test_a_configuration_without_completion_is_unchanged(template: Start) -> None:
+    peer = template(REPORT_PID)
     peer.started()
     assert json.loads(value(peer, "auto_complete", name="m", config=json.dumps(CONFIG))) == CONFIG
 
@@ -213,11 +213,11 @@ def test_a_configuration_that_nobody_completes_stays_as_it_is(template: Start) -
         ("os.kill(os.getpid(), 9)", "auto_complete_config ended its process with status -9"),
     ],
 )
-def test_a_completion_that_fails_says_why(template: Start, body: str, beginning: str) -> None:
+def test_a_failed_completion_is_reported(template: Start, body: str, beginning: str) -> None:
     peer = template(f"@staticmethod\ndef auto_complete_config(config):\n    {body}\n")
     peer.started()
     for _ in range(2):
-        code, text = peer.ask("auto_complete", name="m", config=json.dumps(CONFIG))["error"]
+        code, text = peer.query("auto_complete", name="m", config=json.dumps(CONFIG))["error"]
         assert code == 1
         assert text.startswith(beginning)
         assert "tritonpy" not in text
@@ -226,9 +226,7 @@ def test_a_completion_that_fails_says_why(template: Start, body: str, beginning:
 @pytest.mark.parametrize(
     ("thread", "seen"), [("", "0"), ("threading.Thread(target=threading.Event().wait, daemon=True).start()\n", "1")]
 )
-def test_instances_see_nothing_of_the_completion_where_it_can_be_forked(
-    template: Start, thread: str, seen: str
-) -> None:
+def test_the_completion_does_not_affect_instances_if_it_can_be_forked(template: Start, thread: str, seen: str) -> None:
     peer = template(
         thread
         + """
@@ -243,7 +241,7 @@ def initialize(self, args):
     )
     peer.started()
     value(peer, "auto_complete", name="m", config=json.dumps(CONFIG))
-    worker, _ = made(peer, "become")
+    worker, _ = make_worker(peer, "become")
     assert worker.logs[0]["message"] == seen
 
 
@@ -253,7 +251,9 @@ def test_a_completion_ends_with_its_template(template: Start) -> None:
         "@staticmethod\ndef auto_complete_config(config):\n    os.write(1, str(os.getpid()).encode())\n    sum(range(10 ** 15))\n"
     )
     peer.started()
-    peer.send(peer.ASK, [1], extras={"verb": "auto_complete", "arguments": {"name": "m", "config": json.dumps(CONFIG)}})
+    peer.send(
+        peer.QUERY, [1], extras={"verb": "auto_complete", "arguments": {"name": "m", "config": json.dumps(CONFIG)}}
+    )
     pid = int(peer.next_printed())
     completion = os.pidfd_open(pid)
     peer.process.kill()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tritonpy.ipc import VERSION
-from tritonpy.ipc.laden import Added, Seat
+from tritonpy.ipc.sequence_frame import SequenceHeader, SequenceSlot
 
 from .peer import Peer, Sent, fp32
 
@@ -24,7 +24,7 @@ def execute(self, requests):
 """
 
 
-def test_requests_of_a_batch_are_answered_in_one_frame(worker: Start) -> None:
+def test_responses_of_a_batch_are_sent_in_one_frame(worker: Start) -> None:
     peer = worker(ADD)
     answers = peer.execute([fp32("A", 1, 2), fp32("B", 10, 20)], [fp32("A", 3), fp32("B", 30)])
     assert [answer.outputs["OUT"].tolist() for answer in answers] == [[11, 22], [33]]
@@ -32,7 +32,7 @@ def test_requests_of_a_batch_are_answered_in_one_frame(worker: Start) -> None:
     assert peer.answer_frames == 1
 
 
-def test_executions_of_a_frame_run_one_after_the_other_in_their_order(worker: Start) -> None:
+def test_executions_of_a_frame_run_in_order(worker: Start) -> None:
     peer = worker(
         """
         def initialize(self, args):
@@ -45,7 +45,7 @@ def test_executions_of_a_frame_run_one_after_the_other_in_their_order(worker: St
         """
     )
     peer.send_batches([[fp32("A", 1)]], [[fp32("A", 2)], [fp32("A", 3)]], [[fp32("A", 4)]])
-    answers = peer.until_answered(4)
+    answers = peer.until_responses(4)
     assert [(each.request, each.outputs["OUT"].tolist()) for each in answers] == [
         (0, [1, 1]),
         (1, [2, 2]),
@@ -70,12 +70,12 @@ def test_only_requested_outputs_are_sent(worker: Start) -> None:
         """,
         outputs=["X", "Y"],
     )
-    answers = peer.execute([fp32("A", 1)], [fp32("A", 1)], wants=[("Y",), None])
+    answers = peer.execute([fp32("A", 1)], [fp32("A", 1)], requested=[("Y",), None])
     assert [sorted(answer.outputs) for answer in answers] == [["Y"], ["X", "Y"]]
     assert peer.until_logged("[['Y'], ['X', 'Y']]")
 
 
-def test_what_the_client_said_reaches_the_model(worker: Start) -> None:
+def test_fields_of_a_request_reach_the_model(worker: Start) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -87,16 +87,23 @@ def test_what_the_client_said_reaches_the_model(worker: Start) -> None:
             return [pb_utils.InferenceResponse() for _ in requests]
         """
     )
-    said = {
+    details = {
         "1": {
             "parameters": {"a": 1, "b": "x", "c": True, "d": 0.5},
             "timeout_us": 77,
             "trace": "{}",
         },
     }
-    seats = [Seat(0, False, False, 0), Seat("seq", True, False, 1), Seat(9, False, True, 2)]
-    laden = [(Added(0, 0, 0), seats)]
-    peer.execute([fp32("A", 1)], [fp32("A", 1)], [fp32("A", 1)], ids=["", "one", "two"], requests=said, laden=laden)
+    slots = [SequenceSlot(0, False, False, 0), SequenceSlot("seq", True, False, 1), SequenceSlot(9, False, True, 2)]
+    sequence_frames = [(SequenceHeader(0, 0, 0), slots)]
+    peer.execute(
+        [fp32("A", 1)],
+        [fp32("A", 1)],
+        [fp32("A", 1)],
+        ids=["", "one", "two"],
+        requests=details,
+        sequence_frames=sequence_frames,
+    )
     printed = "\n".join(log["message"] for log in peer.logs)
     assert printed.split("\n") == [
         " 0 0 0 {} None",
@@ -118,12 +125,12 @@ SHOWS_ALL_INPUTS = """
 """
 
 
-def test_a_slot_without_data_is_a_request_without_meaning(worker: Start) -> None:
+def test_a_slot_without_data_gets_a_null_request(worker: Start) -> None:
     peer = worker(SHOWS_ALL_INPUTS)
     words = Sent("B", "BYTES", (1, 1), np.frombuffer(b"\x02\0\0\0xy", np.uint8))
     ready = Sent("READY", "INT32", (3, 1), np.array([[0], [1], [0]], np.int32))
-    laden = [(Added(3, 1, 0), [Seat(5, True, False, 1)])]
-    (answer,) = peer.execute([fp32("A", 7), words], ids=["real"], laden=laden, added_rows=[[ready]])
+    sequence_frames = [(SequenceHeader(3, 1, 0), [SequenceSlot(5, True, False, 1)])]
+    (answer,) = peer.execute([fp32("A", 7), words], ids=["real"], sequence_frames=sequence_frames, added_rows=[[ready]])
     assert texts(answer.outputs["OUT"]) == [
         *("A [1] [0.0]", "B [1, 1] [b'']", "READY [1, 1] [0]"),
         *("A [1] [7.0]", "B [1, 1] [b'xy']", "READY [1, 1] [1]"),
@@ -142,18 +149,18 @@ def test_a_slot_without_data_is_a_request_without_meaning(worker: Start) -> None
         "return [pb_utils.InferenceResponse(), None, pb_utils.InferenceResponse()] and 1",
     ],
 )
-def test_what_goes_wrong_is_told_to_real_requests_alone(worker: Start, body: str) -> None:
+def test_null_requests_get_no_errors(worker: Start, body: str) -> None:
     peer = worker(f"""
     def execute(self, requests):
         {body}
     """)
-    laden = [(Added(3, 0, 0), [Seat(5, True, False, 1)])]
-    (answer,) = peer.execute([fp32("A", 7)], laden=laden)
+    sequence_frames = [(SequenceHeader(3, 0, 0), [SequenceSlot(5, True, False, 1)])]
+    (answer,) = peer.execute([fp32("A", 7)], sequence_frames=sequence_frames)
     assert answer.error is not None
     assert [answer.request for answer in peer.answers] == [0]
 
 
-def test_answers_to_null_requests_go_nowhere(worker: Start) -> None:
+def test_responses_to_null_requests_are_discarded(worker: Start) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -166,14 +173,14 @@ def test_answers_to_null_requests_go_nowhere(worker: Start) -> None:
         """,
         decoupled=True,
     )
-    laden = [(Added(3, 0, 0), [Seat(5, True, False, 1)])]
-    answers = peer.execute([fp32("A", 7)], laden=laden)
+    sequence_frames = [(SequenceHeader(3, 0, 0), [SequenceSlot(5, True, False, 1)])]
+    answers = peer.execute([fp32("A", 7)], sequence_frames=sequence_frames)
     assert {answer.request for answer in peer.answers} == {0}
     assert answers[0].outputs["OUT"].tolist() == [1]
-    assert peer.execute([fp32("A", 7)], laden=laden)  # and nothing is left behind
+    assert peer.execute([fp32("A", 7)], sequence_frames=sequence_frames)  # no state remains
 
 
-def test_each_request_gets_its_row_of_what_the_scheduler_added(worker: Start) -> None:
+def test_each_request_gets_its_row_of_added_tensors(worker: Start) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -187,9 +194,18 @@ def test_each_request_gets_its_row_of_what_the_scheduler_added(worker: Start) ->
     start = Sent("START", "INT32", (3, 1), np.array([[1], [0], [5]], np.int32))
     names = b"".join(len(each).to_bytes(4, "little") + each for each in (b"a", b"bc", b"def"))
     correlation = Sent("CORRID", "BYTES", (3, 1), np.frombuffer(names, np.uint8))
-    laden = [(Added(0, 2, 0), [Seat(each, True, False, slot) for slot, each in enumerate(("a", "bc", "def"))])]
+    sequence_frames = [
+        (
+            SequenceHeader(0, 2, 0),
+            [SequenceSlot(each, True, False, slot) for slot, each in enumerate(("a", "bc", "def"))],
+        )
+    ]
     answers = peer.execute(
-        [fp32("A", 1)], [fp32("A", 2)], [fp32("A", 3)], laden=laden, added_rows=[[start, correlation]]
+        [fp32("A", 1)],
+        [fp32("A", 2)],
+        [fp32("A", 3)],
+        sequence_frames=sequence_frames,
+        added_rows=[[start, correlation]],
     )
     assert [texts(answer.outputs["OUT"]) for answer in answers] == [
         ["A [1] [1.0]", "START [1, 1] [1]", "CORRID [1, 1] [b'a']"],
@@ -224,13 +240,13 @@ def test_inputs_may_be_changed_in_place(worker: Start, size: int) -> None:
         assert answers[1].outputs["OUT"][-1] == 2 * size
 
 
-def test_memory_of_large_tensors_goes_back_and_is_used_again(worker: Start) -> None:
+def test_memory_of_large_tensors_is_reused(worker: Start) -> None:
     peer = worker(ADD)
     large = fp32("A", *range(50_000)), fp32("B", *range(50_000))
     for _ in range(5):
         peer.execute(large)
         peer.answers.clear()
-    assert peer.parcels() <= 2
+    assert peer.segment_count() <= 2
 
 
 def test_a_response_without_outputs_is_a_response(worker: Start) -> None:
@@ -254,7 +270,7 @@ def test_parameters_and_errors_of_responses_are_sent(worker: Start) -> None:
     assert second.error == (2, "bad")
 
 
-def test_an_exception_answers_its_batch_and_the_worker_goes_on(worker: Start) -> None:
+def test_an_exception_fails_its_batch_only(worker: Start) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -264,7 +280,7 @@ def test_an_exception_answers_its_batch_and_the_worker_goes_on(worker: Start) ->
         """
     )
     peer.send_batches([[fp32("A", 1)]], [[fp32("A", -1)], [fp32("A", -1)]], [[fp32("A", 1)]])
-    answers = peer.until_answered(4)
+    answers = peer.until_responses(4)
     assert [answer.error is None for answer in answers] == [True, False, False, True]
     assert answers[1].message == answers[2].message
     assert answers[1].message.startswith(
@@ -274,7 +290,7 @@ def test_an_exception_answers_its_batch_and_the_worker_goes_on(worker: Start) ->
     assert peer.until_logged("ValueError: negative")["level"] == "ERROR"
 
 
-def test_sys_exit_in_execute_fails_the_batch_alone(worker: Start) -> None:
+def test_sys_exit_in_execute_fails_its_batch_only(worker: Start) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -287,7 +303,7 @@ def test_sys_exit_in_execute_fails_the_batch_alone(worker: Start) -> None:
     assert peer.execute([fp32("A", 1)])[0].error is None
 
 
-def test_slow_executions_of_a_frame_are_not_waited_for(worker: Start, tmp_path: Path) -> None:
+def test_responses_do_not_wait_for_slow_executions_of_the_frame(worker: Start, tmp_path: Path) -> None:
     peer = worker(
         """
         def execute(self, requests):
@@ -302,7 +318,7 @@ def test_slow_executions_of_a_frame_are_not_waited_for(worker: Start, tmp_path: 
         env={"GO": str(tmp_path / "never")},
     )
     peer.send_batches([[fp32("A", 2)]], [[fp32("A", 2)]], [[fp32("A", 3)]])
-    assert len(peer.until_answered(2)) == 2
+    assert len(peer.until_responses(2)) == 2
 
 
 def test_stop_lets_the_model_finalize_and_ends_the_process(worker: Start) -> None:
@@ -324,7 +340,7 @@ def test_an_exception_in_finalize_is_logged(worker: Start) -> None:
     assert peer.logs[-1]["message"].startswith("KeyError: 'gone'\n\nAt:\n")
 
 
-def test_handlers_of_the_interpreters_end_run(worker: Start) -> None:
+def test_exit_handlers_of_the_interpreter_run(worker: Start) -> None:
     peer = worker(
         """
         def initialize(self, args):
@@ -338,7 +354,7 @@ def test_handlers_of_the_interpreters_end_run(worker: Start) -> None:
     assert "at the end" in peer.printed()
 
 
-def test_a_load_that_fails_says_why(start_worker: Start) -> None:
+def test_a_failed_load_is_reported(start_worker: Start) -> None:
     peer = start_worker("def initialize(self, args):\n    raise RuntimeError('no weights')")
     text = peer.failed()
     assert text.startswith("RuntimeError: no weights\n\nAt:\n  ")
@@ -352,11 +368,11 @@ def test_sys_exit_in_initialize_fails_the_load(start_worker: Start) -> None:
     assert peer.ended() == 1
 
 
-def test_a_server_of_another_version_is_refused(start_worker: Start) -> None:
+def test_a_server_with_another_protocol_version_is_rejected(start_worker: Start) -> None:
     assert f"version {VERSION} of" in start_worker("def execute(self, requests): ...", version=99).failed()
 
 
-def test_initialize_gets_its_arguments_as_text(worker: Start) -> None:
+def test_initialize_gets_its_arguments_as_strings(worker: Start) -> None:
     peer = worker("def initialize(self, args):\n    print(sorted(args), {type(each) for each in args.values()})")
     assert peer.logs[0]["message"] == (
         "['model_config', 'model_instance_device_id', 'model_instance_kind', 'model_instance_name', "
@@ -380,8 +396,8 @@ def test_model_threads_may_print_and_log(worker: Start) -> None:
     assert {log["message"] for log in peer.logs} == {f"from {index}" for index in range(8)}
 
 
-def test_memory_of_inputs_goes_back_before_the_next_batch_comes(worker: Start) -> None:
+def test_memory_of_inputs_is_returned_before_the_next_batch(worker: Start) -> None:
     peer = worker("def execute(self, requests): return [pb_utils.InferenceResponse() for _ in requests]")
     peer.execute([fp32("A", *range(50_000))])
-    while peer.lent():
+    while peer.lent_count():
         peer.step()

@@ -1,5 +1,5 @@
-"""`tritonpy debug`: one model in the main thread of the command's process, so that a debugger works."""
+"""The command `tritonpy debug`: runs one model in the main thread, so that a debugger works."""
 
 from __future__ import annotations
 
-from tritonpy_backend_python import in_process  # noqa: F401 - the runtime of models can be imported from here on
+from tritonpy_backend_python import in_process  # noqa: F401 - makes the runtime of models importable

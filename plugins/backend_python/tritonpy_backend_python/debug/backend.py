@@ -10,47 +10,47 @@ from typing import TYPE_CHECKING
 
 from tritonpy import Backend, Batch, InvalidArgument, ModelContext, Unavailable, hookimpl
 from tritonpy_backend_python.backend import PythonBackend
-from tritonpy_backend_python.debug.instance import DebuggedInstance, perform
+from tritonpy_backend_python.debug.instance import DebuggedInstance, run_and_report
+from tritonpy_backend_python.debug.main_thread import MainThread
 from tritonpy_backend_python.debug.report import Reporter
-from tritonpy_backend_python.debug.stage import Stage
-from tritonpy_backend_python.in_process.admission import environment_wishes
 from tritonpy_backend_python.in_process.completion import auto_complete
 from tritonpy_backend_python.in_process.instance import LocalInstance
-from tritonpy_backend_python.in_process.shares import LocalShares
+from tritonpy_backend_python.in_process.restrictions import environment_requirements
+from tritonpy_backend_python.in_process.shared_arrays import LocalSharedArrays
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 
 @dataclass(slots=True)
-class Debugging:
-    """What the backend and the session share: the model that is debugged, and how far it is.
+class DebugState:
+    """State that the backend and the session share.
 
-    `any_interpreter`: it runs here, whatever environment it names.
+    `name` is the debugged model. `any_interpreter` runs it here even if it names an environment.
     """
 
     name: str
     any_interpreter: bool
-    stage: Stage
+    main_thread: MainThread
     reporter: Reporter
     loaded: bool = False
-    ending: Event = field(default_factory=Event)
+    stop_event: Event = field(default_factory=Event)
 
 
 class DebugPlugin:
-    """Stands in for this package in the server of the debug command."""
+    """Replaces this package's plugin in the server of the debug command."""
 
-    def __init__(self, session: Debugging) -> None:
+    def __init__(self, session: DebugState) -> None:
         self._session = session
 
     @hookimpl
     def tritonpy_backends(self) -> Mapping[str, type[Backend]]:
-        """Register the backend that debugs one model and serves others as ever."""
+        """Return the backend that debugs one model and serves others as usual."""
         return {"python": debugging_backend(self._session)}
 
 
-def debugging_backend(session: Debugging) -> type[PythonBackend]:
-    """Return the Python backend, but for one model, which has one instance and that in the main thread."""
+def debugging_backend(session: DebugState) -> type[PythonBackend]:
+    """Return a Python backend that runs the debugged model with one instance in the main thread."""
 
     class DebuggingBackend(PythonBackend):
         @classmethod
@@ -58,7 +58,9 @@ def debugging_backend(session: Debugging) -> type[PythonBackend]:
             if model.name != session.name:
                 return super().auto_complete(model)
             _check(session, model)
-            return perform(session.stage, session.reporter, partial(auto_complete, model, prints_to_log=False))
+            return run_and_report(
+                session.main_thread, session.reporter, partial(auto_complete, model, prints_to_log=False)
+            )
 
         @classmethod
         def load(cls, model: ModelContext) -> object:
@@ -68,29 +70,28 @@ def debugging_backend(session: Debugging) -> type[PythonBackend]:
             session.loaded = True
             model.parameters = {**model.parameters, "isolation": "thread"}
             _keep_one_instance(model.config)
-            return LocalShares()
+            return LocalSharedArrays()
 
         def _begin(self) -> LocalInstance:
             if self.model.name != session.name:
                 return super()._begin()
-            return DebuggedInstance(session.stage, session.reporter, self.model, self.instance)
+            return DebuggedInstance(session.main_thread, session.reporter, self.model, self.instance)
 
         def execute(self, batch: Batch) -> None:
-            if session.ending.is_set() and self.model.name == session.name:
-                raise Unavailable("the debugger was left")
+            if session.stop_event.is_set() and self.model.name == session.name:
+                raise Unavailable("the debugger was quit")
             super().execute(batch)
 
     return DebuggingBackend
 
 
-def _check(session: Debugging, model: ModelContext) -> None:
-    wishes = environment_wishes(model)
-    if wishes and not session.any_interpreter:
+def _check(session: DebugState, model: ModelContext) -> None:
+    requirements = environment_requirements(model)
+    if requirements and not session.any_interpreter:
         raise InvalidArgument(
-            f"model '{model.name}' runs in an environment of its own ({', '.join(wishes)}), where tritonpy is not installed: it cannot be "
-            "debugged there. Make an environment that has what the model needs and tritonpy (Python 3.11 or newer), start this command in "
-            "it and add --this-interpreter; or serve the model as it is and let it wait for a debugger that connects to its process, "
-            "such as debugpy."
+            f"model '{model.name}' runs in its own environment ({', '.join(requirements)}), where tritonpy is not installed, so it cannot be "
+            "debugged there. Create an environment with the model's packages and tritonpy (Python 3.11 or newer), run this command in "
+            "it and add --this-interpreter; or serve the model and attach a debugger such as debugpy to its process."
         )
 
 

@@ -1,4 +1,4 @@
-"""The instance that is debugged."""
+"""The debugged instance."""
 
 from __future__ import annotations
 
@@ -7,88 +7,95 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tritonpy import Batch, InstanceContext, Internal, ModelContext, TritonError
-from tritonpy_backend_python.debug.report import Reporter, say
-from tritonpy_backend_python.debug.stage import Stage, StageCoroutines
+from tritonpy_backend_python.debug.main_thread import MainThread, MainThreadCoroutines
+from tritonpy_backend_python.debug.report import Reporter, print_message
 from tritonpy_backend_python.in_process.host import LocalHost
-from tritonpy_backend_python.in_process.instance import LocalInstance, Tools
+from tritonpy_backend_python.in_process.instance import Components, LocalInstance
 from tritonpy_worker.api.request import InferenceRequest
 from tritonpy_worker.execution import Executor
-from tritonpy_worker.failure import describe, failure_of
+from tritonpy_worker.failure import describe_error, failure_prefix
 
 _T = TypeVar("_T")
 
 
 class DebuggedExecutor(Executor):
-    """Reports what the model raises, where a server would log it."""
+    """Reports exceptions of the model to the terminal instead of the log."""
 
-    def __init__(self, stage: Stage, reporter: Reporter, *parts: Any) -> None:
+    def __init__(self, main_thread: MainThread, reporter: Reporter, *parts: Any) -> None:
         super().__init__(*parts)
-        self._stage = stage
+        self._main_thread = main_thread
         self._reporter = reporter
 
     def _execute(self, requests: list[InferenceRequest]) -> Any:
-        with self._stage.interruptible():
+        with self._main_thread.interruptible():
             return super()._execute(requests)
 
-    def _told(self, error: BaseException) -> str:
-        with self._stage.interruptible():
-            self._reporter.tell(error)
-        return failure_of(self._name) + describe(error)
+    def _log_failure(self, error: BaseException) -> str:
+        with self._main_thread.interruptible():
+            self._reporter.report(error)
+        return failure_prefix(self._name) + describe_error(error)
 
 
 class DebuggedHost(LocalHost):
-    """Says why a model that is called is not there."""
+    """Reports calls of models that are not loaded."""
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
         self._model = model
 
-    def refused(self, name: str, error: TritonError) -> TritonError:
+    def call_error(self, name: str, error: TritonError) -> TritonError:
         if name not in {each.name for each in self._model.engine.repository_index(ready=True)}:
-            say(f"'{self._model.name}' called the model '{name}', which is not loaded here: add --with {name}")
-        return super().refused(name, error)
+            print_message(
+                f"'{self._model.name}' called the model '{name}', which is not loaded here: add --with {name}"
+            )
+        return super().call_error(name, error)
 
 
 class DebuggedInstance(LocalInstance):
-    """Lives in the main thread; called from the thread of the instance, which waits."""
+    """Runs in the main thread. The instance's thread calls it and waits."""
 
-    def __init__(self, stage: Stage, reporter: Reporter, model: ModelContext, instance: InstanceContext) -> None:
-        self._stage = stage
+    def __init__(
+        self, main_thread: MainThread, reporter: Reporter, model: ModelContext, instance: InstanceContext
+    ) -> None:
+        self._main_thread = main_thread
         self._reporter = reporter
-        tools = Tools(
+        components = Components(
             host=DebuggedHost,
-            executor=partial(DebuggedExecutor, stage, reporter),
-            coroutines=partial(StageCoroutines, stage),
+            executor=partial(DebuggedExecutor, main_thread, reporter),
+            coroutines=partial(MainThreadCoroutines, main_thread),
             prints_to_log=False,
         )
-        perform(stage, reporter, partial(super().__init__, model, instance, tools))
+        run_and_report(main_thread, reporter, partial(super().__init__, model, instance, components))
 
     def execute(self, batch: Batch) -> None:
-        self._stage.run(partial(super().execute, batch))
+        self._main_thread.run(partial(super().execute, batch))
 
     def is_ready(self) -> bool:
-        return perform(self._stage, self._reporter, super().is_ready)
+        return run_and_report(self._main_thread, self._reporter, super().is_ready)
 
     def close(self) -> None:
-        perform(self._stage, self._reporter, super().close)
+        run_and_report(self._main_thread, self._reporter, super().close)
 
     def _finalize_failed(self, error: BaseException) -> None:
-        self._reporter.tell(error)
+        self._reporter.report(error)
 
 
-def perform(stage: Stage, reporter: Reporter, act: Callable[[], _T]) -> _T:
-    """Run `act` in the main thread and report what the model raised in it. Raises the TritonError that a server would tell."""
+def run_and_report(main_thread: MainThread, reporter: Reporter, act: Callable[[], _T]) -> _T:
+    """Run `act` in the main thread and report the model's exceptions.
+
+    Raises the server's `TritonError`.
+    """
 
     def reported() -> _T:
-        with stage.interruptible():
+        with main_thread.interruptible():
             try:
                 return act()
             except Internal as failure:
                 if failure.__cause__ is not None:
-                    reporter.tell(failure.__cause__)
+                    reporter.report(failure.__cause__)
                 raise
             except KeyboardInterrupt as interrupt:
-                reporter.tell(interrupt)
+                reporter.report(interrupt)
                 raise Internal("interrupted") from None
 
-    return stage.run(reported)
+    return main_thread.run(reported)

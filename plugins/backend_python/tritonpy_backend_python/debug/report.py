@@ -1,4 +1,4 @@
-"""What went wrong in the model, on the terminal."""
+"""Reports of the model's exceptions on the terminal."""
 
 from __future__ import annotations
 
@@ -10,45 +10,45 @@ from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
-from tritonpy_worker.failure import Refused
+from tritonpy_worker.failure import ModelContractError
 
 _RUNTIME = str(Path(__file__).parents[1])
 
 
-def say(text: str) -> None:
-    """Tell the user."""
+def print_message(text: str) -> None:
+    """Print a message to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
 class Reporter:
-    """Tells of exceptions, and enters the debugger where they were raised if `post_mortem`.
+    """Reports exceptions, and enters the debugger where they were raised if `post_mortem`.
 
-    `leave()` is called where the exception says that the user wants to go: Ctrl-C, or the debugger's `quit`. `has_told` says whether
-    there was any.
+    Calls `leave()` if the exception is Ctrl-C or the debugger's `quit`. `has_reported` is true
+    after the first report.
     """
 
     def __init__(self, post_mortem: bool, leave: Callable[[], None]) -> None:
         self._post_mortem = post_mortem
         self._leave = leave
-        self.has_told = False
+        self.has_reported = False
 
-    def tell(self, error: BaseException) -> None:
-        """Report an exception of the model, in the main thread and before anybody is answered."""
-        self.has_told = True
+    def report(self, error: BaseException) -> None:
+        """Report an exception of the model in the main thread, before the response is sent."""
+        self.has_reported = True
         if isinstance(error, (KeyboardInterrupt, bdb.BdbQuit)):
             self._leave()
             return
-        if isinstance(error, Refused):
-            say(f"error: {error}")
+        if isinstance(error, ModelContractError):
+            print_message(f"error: {error}")
             return
         trace = _of_model(error.__traceback__)
-        say("".join(traceback.TracebackException(type(error), error, trace).format()).rstrip())
+        print_message("".join(traceback.TracebackException(type(error), error, trace).format()).rstrip())
         if self._post_mortem and trace is not None:
             pdb.post_mortem(trace)
 
 
 def _of_model(trace: TracebackType | None) -> TracebackType | None:
-    """Return the traceback from the model's own code on, or the whole where it has none."""
+    """Return the traceback from the model's own code on, or all of it if it contains none."""
     at = trace
     while at is not None and at.tb_frame.f_code.co_filename.startswith((_RUNTIME, "<frozen ")):
         at = at.tb_next

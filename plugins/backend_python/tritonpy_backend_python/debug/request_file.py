@@ -1,4 +1,4 @@
-"""An inference request in a file, as a client would send it over HTTP."""
+"""Inference requests in files, in the format of HTTP requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ _Parameters = dict[str, ParameterValue]
 
 
 class _Input(msgspec.Struct):
-    """`data` is nested or flat; without it the parameter `binary_data_size` says how many of the bytes behind the JSON text are the tensor's."""
+    """An input.
+
+    `data` is nested or flat; without it, the parameter `binary_data_size` is the size of its binary
+    data.
+    """
 
     name: str
     shape: list[int]
@@ -39,7 +43,7 @@ class _Body(msgspec.Struct):
 
 
 class FileRequest(msgspec.Struct):
-    """What the file says, as the fields of an `InferRequest`."""
+    """A parsed request file, as fields of an `InferRequest`."""
 
     inputs: dict[str, Tensor]
     id: str
@@ -51,9 +55,10 @@ class FileRequest(msgspec.Struct):
 
 
 def read_request(file: Path, header_length: int | None) -> FileRequest:
-    """Read a request: JSON text, of which the first `header_length` bytes are that where binary tensors follow (None: no such tensors).
+    """Read a request file.
 
-    Raises StartupError where it is none.
+    The first `header_length` bytes are JSON text and binary tensors follow (None: only JSON text).
+    Raises `StartupError` if the file is not a valid request.
     """
     try:
         content = file.read_bytes()
@@ -65,7 +70,7 @@ def read_request(file: Path, header_length: int | None) -> FileRequest:
         return _request(body, _tensors(body.inputs, content[end:]))
     except (msgspec.DecodeError, ValueError) as error:
         hint = "" if header_length is not None else "; a request with binary tensors needs --header-length"
-        raise StartupError(f"'{file}' is no inference request: {error}{hint}") from error
+        raise StartupError(f"'{file}' is not an inference request: {error}{hint}") from error
 
 
 def _request(body: _Body, inputs: dict[str, Tensor]) -> FileRequest:
@@ -76,7 +81,7 @@ def _request(body: _Body, inputs: dict[str, Tensor]) -> FileRequest:
     return FileRequest(
         inputs,
         body.id,
-        {output.name: _wanted(output) for output in body.outputs} or None,
+        {output.name: _output_spec(output) for output in body.outputs} or None,
         parameters,
         int(parameters.pop("priority", 0)),
         int(parameters.pop("timeout", 0)),
@@ -84,7 +89,7 @@ def _request(body: _Body, inputs: dict[str, Tensor]) -> FileRequest:
     )
 
 
-def _wanted(output: _Output) -> OutputSpec:
+def _output_spec(output: _Output) -> OutputSpec:
     return OutputSpec(output.name, classification=int(output.parameters.get("classification", 0)))
 
 
@@ -100,13 +105,11 @@ def _tensors(inputs: Sequence[_Input], binary: bytes) -> dict[str, Tensor]:
             raise ValueError(f"input '{each.name}' has neither 'data' nor a 'binary_data_size'")
         size = int(each.parameters["binary_data_size"])
         if at + size > len(binary):
-            raise ValueError(
-                f"input '{each.name}' needs {size} bytes behind the JSON text, {len(binary) - at} are left"
-            )
+            raise ValueError(f"input '{each.name}' needs {size} bytes after the JSON text, {len(binary) - at} are left")
         tensors[each.name] = Tensor.from_buffer(each.name, each.datatype, tuple(each.shape), binary[at : at + size])
         at += size
     if at < len(binary):
-        raise ValueError(f"{len(binary) - at} bytes behind the JSON text belong to no input")
+        raise ValueError(f"{len(binary) - at} bytes after the JSON text belong to no input")
     return tensors
 
 
@@ -115,15 +118,15 @@ def _from_json(given: _Input, data: list[Any]) -> Tensor:
         data = list(chain.from_iterable(data))
     if len(data) != prod(given.shape):
         raise ValueError(
-            f"input '{given.name}' has {len(data)} elements, its shape {given.shape} asks for {prod(given.shape)}"
+            f"input '{given.name}' has {len(data)} elements, but its shape {given.shape} needs {prod(given.shape)}"
         )
     shape = tuple(given.shape)
     if given.datatype == "BYTES":
         if not all(isinstance(each, str) for each in data):
-            raise ValueError(f"input '{given.name}' is BYTES, whose elements are texts")
+            raise ValueError(f"input '{given.name}' is BYTES, so its elements must be strings")
         return Tensor(given.name, "BYTES", shape, encode_strings([each.encode() for each in data]))
     try:
         array = np.array(data, DTYPES[given.datatype])
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"input '{given.name}' is no {given.datatype}: {error}") from error
+        raise ValueError(f"input '{given.name}' cannot be converted to {given.datatype}: {error}") from error
     return Tensor(given.name, given.datatype, shape, array.reshape(shape))

@@ -1,4 +1,4 @@
-"""The server of the debug command: in a thread, with the model in the main thread."""
+"""The debug session: a server in a thread, with the model in the main thread."""
 
 from __future__ import annotations
 
@@ -8,58 +8,64 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tritonpy import RunningServer, StartupError, TritonError, running_server
-from tritonpy_backend_python.debug.backend import Debugging, DebugPlugin
-from tritonpy_backend_python.debug.report import Reporter, say
-from tritonpy_backend_python.debug.stage import Stage
-from tritonpy_backend_python.debug.target import Target
+from tritonpy_backend_python.debug.backend import DebugPlugin, DebugState
+from tritonpy_backend_python.debug.main_thread import MainThread
+from tritonpy_backend_python.debug.report import Reporter, print_message
+from tritonpy_backend_python.debug.target import DebugTarget
 
-# What is done with the server while it runs; returns the exit status.
-Work = Callable[[RunningServer, threading.Event], int]
+# A function that uses the running server until the event is set, and returns the exit status.
+UseServer = Callable[[RunningServer, threading.Event], int]
 
 
 class Session:
-    """Runs once, in the main thread. `settings` are those of server.yaml beside what the session decides."""
+    """A debug session, which runs once, in the main thread. `settings` are those of server.yaml."""
 
-    def __init__(self, target: Target, post_mortem: bool, any_interpreter: bool, settings: Mapping[str, Any]) -> None:
-        stage, reporter = Stage(self._leave), Reporter(post_mortem, self._leave)
-        self._debugging = Debugging(target.name, any_interpreter, stage, reporter)
+    def __init__(
+        self, target: DebugTarget, post_mortem: bool, any_interpreter: bool, settings: Mapping[str, Any]
+    ) -> None:
+        main_thread, reporter = MainThread(self._leave), Reporter(post_mortem, self._leave)
+        self._state = DebugState(target.name, any_interpreter, main_thread, reporter)
         self._settings = settings
         self._status = 1
 
-    def run(self, work: Work) -> int:
-        """Start the server, do `work` and stop the server; return the exit status, 1 where the model did not load."""
-        thread = threading.Thread(target=self._host, args=(work,), name="debugged-server", daemon=True)
+    def run(self, use_server: UseServer) -> int:
+        """Start the server, call `use_server` and stop the server.
+
+        Return the exit status, 1 if the model did not load.
+        """
+        thread = threading.Thread(target=self._host, args=(use_server,), name="debugged-server", daemon=True)
         thread.start()
-        self._debugging.stage.serve()
+        self._state.main_thread.serve()
         thread.join()
         return self._status
 
-    def _host(self, work: Work) -> None:
+    def _host(self, use_server: UseServer) -> None:
         try:
-            with running_server(self._settings, [DebugPlugin(self._debugging)]) as server:
-                self._status = self._worked(server, work)
+            with running_server(self._settings, [DebugPlugin(self._state)]) as server:
+                self._status = self._use_server(server, use_server)
         except (StartupError, TritonError) as error:
-            say(f"error: {error}")
+            print_message(f"error: {error}")
         finally:
-            self._debugging.stage.end()
+            self._state.main_thread.end()
 
-    def _worked(self, server: RunningServer, work: Work) -> int:
-        debugging = self._debugging
+    def _use_server(self, server: RunningServer, use_server: UseServer) -> int:
+        state = self._state
         failures = server.server.failures
         for name, error in failures.items():
-            if name != debugging.name or not debugging.reporter.has_told:  # else it was told with its traceback
-                say(f"error: {error.message.strip()}")
+            # Else it was reported with its traceback.
+            if name != state.name or not state.reporter.has_reported:
+                print_message(f"error: {error.message.strip()}")
         if failures:
             return 1
-        if not debugging.loaded:
-            backend = server.engine.model_config(debugging.name).backend
-            say(
-                f"error: model '{debugging.name}' has the backend '{backend}': only models with a model.py can be debugged"
+        if not state.loaded:
+            backend = server.engine.model_config(state.name).backend
+            print_message(
+                f"error: model '{state.name}' has the backend '{backend}': only models with a model.py can be debugged"
             )
             return 1
-        return work(server, debugging.ending)
+        return use_server(server, state.stop_event)
 
     def _leave(self) -> None:
-        if self._debugging.ending.is_set():  # the second time it is meant
+        if self._state.stop_event.is_set():  # a second Ctrl-C ends the process
             os._exit(130)
-        self._debugging.ending.set()
+        self._state.stop_event.set()

@@ -1,4 +1,4 @@
-"""Which model is debugged."""
+"""The model to debug."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from tritonpy import StartupError
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A model of the repository that its folder lies in; `version` is -1 unless a file of it was named."""
+class DebugTarget:
+    """A model in its repository. `version` is -1 unless the path named a file of a version."""
 
     repository: Path
     name: str
@@ -23,18 +23,18 @@ class Target:
         return self.repository / self.name
 
 
-def find_target(path: Path) -> Target:
-    """Return the model in the folder `path`, or whose file `path` is. Raises StartupError where there is none."""
+def find_target(path: Path) -> DebugTarget:
+    """Return the model whose folder, or file, is `path`. Raises `StartupError` if there is none."""
     path = Path(os.path.abspath(path))
     if not path.exists():
-        raise StartupError(f"there is no model '{path}': give the model's folder, or its model.py")
+        raise StartupError(f"'{path}' does not exist: give the model's folder, or its model.py")
     if path.is_file():
         version = path.parent
         if not version.name.isdecimal():
-            raise StartupError(f"'{path}' does not lie in a version folder of a model, such as add/1/model.py")
-        return Target(version.parent.parent, version.parent.name, int(version.name))
+            raise StartupError(f"'{path}' is not in a version folder of a model, such as add/1/model.py")
+        return DebugTarget(version.parent.parent, version.parent.name, int(version.name))
     if not any(child.is_dir() and child.name.isdecimal() for child in path.iterdir()):
         raise StartupError(
-            f"'{path}' is no folder of a model: it has no version folder, such as {path.name}/1 with model.py in it"
+            f"'{path}' is not a model's folder: it has no version folder, such as {path.name}/1 with model.py in it"
         )
-    return Target(path.parent, path.name)
+    return DebugTarget(path.parent, path.name)

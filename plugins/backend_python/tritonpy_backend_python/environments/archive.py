@@ -1,4 +1,4 @@
-"""Extracts a packed environment."""
+"""Extraction of packed environments."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def extract(file: BufferedReader, folder: Path, log: logging.LoggerAdapter[logging.Logger]) -> None:
-    """Write what the open archive holds into the empty `folder`, with its progress in the log.
+    """Extract the open archive into the empty `folder` and log the progress.
 
-    Raises Internal where it is no archive or damaged, holds what must not be written (see Extraction), is written to meanwhile, or
-    where the disk is full.
+    Raises `Internal` if it is not a valid archive, has a forbidden member (see `Extraction`),
+    changes meanwhile, or if the disk is full.
     """
     state = file_state(file)
     log.info("extracting %s (%.1f MB) into %s", file.name, state[0] / MEGABYTE, folder)
@@ -34,21 +34,21 @@ def extract(file: BufferedReader, folder: Path, log: logging.LoggerAdapter[loggi
         raise _stopped(file, folder, error) from error
     except TritonError:
         raise
-    except Exception as error:  # each format has errors of its own
+    except Exception as error:  # each format has its own errors
         raise Internal(f"Failed to extract {file.name}: it is damaged: {error}") from error
     if file_state(file) != state:
-        raise Internal(f"Failed to extract {file.name}: it changed meanwhile; load the model again")
+        raise Internal(f"Failed to extract {file.name}: it changed during extraction; load the model again")
 
 
 def _extract(file: BufferedReader, folder: Path, log: logging.LoggerAdapter[logging.Logger]) -> None:
     extraction = Extraction(folder, file.name)
-    begin = said = time.monotonic()
+    begin = logged_at = time.monotonic()
     size = max(os.fstat(file.fileno()).st_size, 1)
     for member in members(file):
         extraction.add(member)
         now = time.monotonic()
-        if now - said >= SECONDS_BETWEEN_LINES:
-            said = now
+        if now - logged_at >= SECONDS_BETWEEN_LINES:
+            logged_at = now
             log.info("extracting %s: %.0f %%, %d files", file.name, 100 * file.tell() / size, extraction.files)
     extraction.check_links()
     seconds = time.monotonic() - begin
@@ -60,11 +60,12 @@ def _extract(file: BufferedReader, folder: Path, log: logging.LoggerAdapter[logg
 def _stopped(file: BufferedReader, folder: Path, error: OSError) -> Internal:
     if error.errno not in _FULL:
         return Internal(f"Failed to extract {file.name} into {folder}: {error}")
-    shutil.rmtree(folder, ignore_errors=True)  # so that the free space is what a second try will find
+    # A second try needs the space, and the error reports it.
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     needed = sum(member.size for member in members(file))
     return Internal(
         f"Failed to extract {file.name}: the disk of {folder} is full: {needed / MEGABYTE:.1f} MB are needed, "
-        f"{shutil.disk_usage(folder).free / MEGABYTE:.1f} MB are free; make room or choose another folder with the "
+        f"{shutil.disk_usage(folder).free / MEGABYTE:.1f} MB are free; free space or choose another folder with the "
         "backend's option environments-dir"
     )

@@ -1,4 +1,4 @@
-"""The folder of environments that were built here, shared by all servers of a user."""
+"""The cache of built environments, shared by all servers of a user."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from tritonpy import Internal, make_private_folder
 from tritonpy_backend_python.environments.digests import Digests
-from tritonpy_backend_python.environments.entry import Entry
+from tritonpy_backend_python.environments.entry import EnvironmentEntry
 from tritonpy_backend_python.environments.file_lock import FileLock
-from tritonpy_backend_python.environments.lease import Lease
+from tritonpy_backend_python.environments.lease import EnvironmentLease
 from tritonpy_backend_python.environments.pruning import prune
 
 UNUSED_DAYS = 30
@@ -19,31 +19,35 @@ Build = Callable[[Path, int], None]
 
 
 class EnvironmentCache:
-    """Builds each environment once, whichever threads and processes ask for it at the same time."""
+    """Builds each environment once, even for concurrent threads and processes."""
 
     def __init__(self, folder: Path, *, configured: bool = True) -> None:
-        """Describe the cache in `folder`, which is created, for this user alone, when something is built.
+        """Describe the cache in `folder`, which the first build creates for this user only.
 
-        It is `configured` unless it is the user's own default.
+        `configured` is false for the user's default cache folder.
         """
         self.folder = folder
         self._configured = configured
         self.digests = Digests(folder / "digests")
 
-    def obtain(self, name: str, source: str, build: Build, log: logging.LoggerAdapter[logging.Logger]) -> Lease:
-        """Return the right to use the environment `name`, built if need be.
+    def obtain(
+        self, name: str, source: str, build: Build, log: logging.LoggerAdapter[logging.Logger]
+    ) -> EnvironmentLease:
+        """Return a lease of the environment `name`.
 
-        `build` gets its empty folder and the descriptor of a lock that every process it starts must inherit: so the folder
-        is nobody else's as long as one of them writes there, even if this process is killed. What it raises is raised here,
-        and nothing of the environment stays. Raises Internal where the cache cannot be created, or is not this user's alone.
+        Build it if necessary. `build` gets its empty folder and a lock's descriptor, which every
+        process that it starts must inherit. So the folder stays locked as long as one of them
+        writes there, even if this process is killed. If `build` raises an exception, the
+        environment is removed. Raises `Internal` if the cache cannot be created, or is accessible
+        to other users.
         """
         self._create(log)
-        entry = Entry(self.folder, name)
+        entry = EnvironmentEntry(self.folder, name)
 
         def waiting() -> None:
-            log.info("waiting for another load that prepares the environment of %s", source)
+            log.info("waiting for another load, which prepares the environment of %s", source)
 
-        while (lease := entry.borrow()) is None:
+        while (lease := entry.acquire()) is None:
             with FileLock.exclusive(entry.lock, waiting) as lock:
                 if not entry.is_complete():
                     self._clean(log)
@@ -55,13 +59,13 @@ class EnvironmentCache:
             warning = make_private_folder(self.folder, configured=self._configured)
         except OSError as error:
             raise Internal(
-                f"the folder for Python environments '{self.folder}' cannot be created: {error.strerror}; "
+                f"the folder of Python environments '{self.folder}' cannot be created: {error.strerror}; "
                 "choose another with the backend's option environments-dir"
             ) from error
         if warning:
-            log.warning("the folder for Python environments '%s' is not safe: %s", self.folder, warning)
+            log.warning("the folder of Python environments '%s' is not safe: %s", self.folder, warning)
 
-    def _build(self, entry: Entry, source: str, build: Build, lock: int) -> None:
+    def _build(self, entry: EnvironmentEntry, source: str, build: Build, lock: int) -> None:
         entry.clear()
         try:
             entry.folder.mkdir(mode=0o700)
@@ -72,7 +76,7 @@ class EnvironmentCache:
             raise
 
     def _clean(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
-        """Remove what is unused, now that the cache grows; a failure is no reason not to serve."""
+        """Remove unused environments before the cache grows. A failure only logs a warning."""
         try:
             removed = prune(self.folder, UNUSED_DAYS)
         except OSError as error:
@@ -83,7 +87,7 @@ class EnvironmentCache:
 
 
 def cache_folder(configured: str) -> Path:
-    """Return the configured folder, or the user's cache folder where none is configured."""
+    """Return the configured folder, or the default folder in the user's cache."""
     if configured:
         return Path(configured).expanduser().absolute()
     home = os.environ.get("XDG_CACHE_HOME", "")

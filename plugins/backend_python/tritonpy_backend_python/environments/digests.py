@@ -1,9 +1,9 @@
-"""What files contain, in a few characters.
+"""Digests of files and folders, with a cache for large files.
 
-Content, not name and time, says whether two archives are the same: images are built with all times set to one value, copies
-keep the time of the original. Reading gigabytes at every start would be slow, so the digest of a large file is remembered for as long as its
-inode, its size and both of its times stay: a file that is replaced or written to has another inode or another time of change,
-which no copying tool can set.
+Content, not name and time, decides if two archives are equal: image builds set all times to one
+value, and copies keep the time of the original. Reading gigabytes at every start is slow, so the
+digest of a large file is cached while its inode, size and both times are the same. A replaced or
+changed file has another inode or change time, which no copying tool can set.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
-_WORTH_REMEMBERING = 16 << 20  # bytes; smaller ones are read in milliseconds
+_WORTH_REMEMBERING = 16 << 20  # bytes; smaller files are read in milliseconds
 _NOT_SOURCES = {"__pycache__", ".git", "build", "dist", ".venv"}
 
 
 class Digests:
-    """Digests of files and folders; `folder` keeps those of large files."""
+    """Digests of files and folders. `folder` caches those of large files."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def of_open(self, file: BufferedReader) -> str:
-        """Return the digest of an open file, as hexadecimal digits; it is left at its start."""
+        """Return the digest of an open file as hexadecimal digits, and rewind the file."""
         state = file_state(file)
         if state[0] < _WORTH_REMEMBERING:
             return _read(file)
@@ -42,7 +42,7 @@ class Digests:
         return digest
 
     def of(self, path: Path) -> str:
-        """Return the digest of a file, or of a folder's names and contents without what builds leave in it."""
+        """Return the digest of a file, or of a folder without its build artifacts."""
         if not path.is_dir():
             with path.open("rb") as file:
                 return self.of_open(file)
@@ -52,7 +52,7 @@ class Digests:
         return whole.hexdigest()
 
     def _remember(self, memory: Path, text: str) -> None:
-        with contextlib.suppress(OSError):  # a cache that can only be read
+        with contextlib.suppress(OSError):  # a read-only cache
             self._folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._folder.mkdir(mode=0o700, exist_ok=True)
             descriptor, unfinished = tempfile.mkstemp(dir=self._folder)
@@ -62,7 +62,7 @@ class Digests:
 
 
 def file_state(file: BufferedReader) -> list[int]:
-    """Return what changes when the open file is written to: size, times in ns, inode, device."""
+    """Return values that change with the file: size, times in ns, inode and device."""
     status = os.fstat(file.fileno())
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
 

@@ -1,14 +1,15 @@
-"""One place of the cache: where an environment is built, and used where it stands.
+"""An entry of the cache: an environment, its lock and its stamp.
 
-Virtual environments and what `conda-unpack` has adjusted hold their own path: neither can be built elsewhere and renamed. So each is
-built where it stays, under a lock, and a stamp beside it says that it is finished:
+Virtual environments, and environments adjusted by `conda-unpack`, contain their own path: they
+cannot be built in one place and moved to another. So each is built in its final place under a lock,
+and a stamp file marks it as complete:
 
     NAME/        the environment
-    NAME.lock    locked by the one that builds or removes it, for as long as that takes
-    NAME.json    the stamp: exists when it is finished, its time is that of the last use, all who use it share a lock on it
+    NAME.lock    locked by a process that builds or removes the environment
+    NAME.json    the stamp: its time is that of the last use, and all users share a lock on it
 
-A folder without a stamp was left by a process that died. The two locks are two files because a use lasts as long as a model:
-whoever waits for a build must not wait for those who use it already.
+A folder without a stamp was left by a process that died. Two lock files are necessary because a use
+lasts as long as a model: waiting for a build must not mean waiting for users.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import time
 from pathlib import Path
 
 from tritonpy_backend_python.environments.file_lock import FileLock
-from tritonpy_backend_python.environments.lease import Lease
+from tritonpy_backend_python.environments.lease import EnvironmentLease
 
 SECONDS_PER_DAY = 86400.0
 
 
-class Entry:
-    """The place `name` in `cache`; whoever builds, clears or removes it holds `lock`."""
+class EnvironmentEntry:
+    """The entry `name` in `cache`. Hold `lock` to build, clear or remove it."""
 
     def __init__(self, cache: Path, name: str) -> None:
         self.name = name
@@ -34,38 +35,38 @@ class Entry:
         self._stamp = cache / f"{name}.json"
 
     def is_complete(self) -> bool:
-        """Say whether the environment is finished."""
+        """Return true if the environment is complete."""
         return self._stamp.exists() and self.folder.is_dir()
 
     def idle_days(self) -> float:
-        """Return the days since its last use began or ended."""
+        """Return the number of days since a use last began or ended."""
         return (time.time() - self._stamp.stat().st_mtime) / SECONDS_PER_DAY
 
-    def borrow(self) -> Lease | None:
-        """Return the right to use the environment, or None where it is not finished, or is being removed."""
+    def acquire(self) -> EnvironmentLease | None:
+        """Return a lease, or None if the environment is incomplete or being removed."""
         lock = FileLock.try_shared(self._stamp)
         if lock is None:
             return None
         if self.is_complete():
-            return Lease(self.folder, self._stamp, lock)
+            return EnvironmentLease(self.folder, self._stamp, lock)
         lock.release()
         return None
 
-    def seize(self) -> FileLock | None:
-        """Return what keeps others from using the environment, or None where somebody uses it."""
+    def lock_exclusively(self) -> FileLock | None:
+        """Return an exclusive lock against uses, or None if the environment is in use."""
         return FileLock.try_exclusive(self._stamp)
 
     def complete(self, source: str) -> None:
-        """Declare it finished; `source` is for people who look into the cache."""
+        """Mark the environment as complete. `source` describes its origin."""
         self._stamp.write_text(json.dumps({"source": source, "folder": str(self.folder)}), encoding="utf-8")
 
     def clear(self) -> None:
-        """Remove the environment; the stamp goes first, so that half of one never looks finished."""
+        """Remove the environment. The stamp goes first, so a partial one never looks complete."""
         self._stamp.unlink(missing_ok=True)
         if self.folder.exists():
             shutil.rmtree(self.folder)
 
     def remove(self) -> None:
-        """Remove everything; the lock goes last."""
+        """Remove the environment, its stamp and finally its lock."""
         self.clear()
         self.lock.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""How a Python program is started in an environment."""
+"""Python environments: how to start an interpreter in one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tritonpy_backend_python.environments.lease import Lease
+from tritonpy_backend_python.environments.lease import EnvironmentLease
 
 _START = str(Path(__file__).with_name("start.sh"))
 
 
 @dataclass(frozen=True)
 class Environment:
-    """An interpreter and what it needs round it.
+    """An interpreter and the settings that it needs.
 
-    `interpreter` is a path, or a name to be found on the PATH that the script `activate` leaves. `variables` are added to
-    the environment of its processes; `description` names it in the log and in error texts, `remedy` says how
-    `{package}` is installed for its `{interpreter}`. `leases` keep what is in the cache from being removed: hold the
-    object while its interpreter runs, then `release` it.
+    `interpreter` is a path, or a name to be found on the PATH after the script `activate` ran.
+    `variables` are added to the environment of its processes. `description` names it in logs and
+    errors, and `remedy` says how to install `{package}` for its `{interpreter}`. `leases` protect
+    its folders in the cache: keep the object while its interpreter runs, then call `release`.
     """
 
     interpreter: str
@@ -27,27 +27,27 @@ class Environment:
     activate: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     remedy: str = "run {interpreter} -m pip install '{package}'"
-    leases: tuple[Lease, ...] = field(default=(), repr=False, compare=False)
+    leases: tuple[EnvironmentLease, ...] = field(default=(), repr=False, compare=False)
 
     def command(self, arguments: Sequence[str]) -> list[str]:
-        """Return the words that start the interpreter with `arguments`; the process that they start becomes it."""
+        """Return the command that starts the interpreter with `arguments`."""
         program = [self.interpreter, *arguments]
         if self.activate is None:
             return program
         return ["bash", _START, str(self.activate), *program]
 
     def process_variables(self) -> dict[str, str]:
-        """Return all the variables of a process in this environment: those of this process and its own."""
+        """Return the environment variables of its processes: those of this process and its own."""
         return {**os.environ, **self.variables}
 
     def release(self) -> None:
-        """Let the cache remove what this environment used, once nobody else uses it."""
+        """Let the cache remove the environment when it has no other user."""
         for lease in self.leases:
             lease.release()
 
 
 def folder_variables(folder: Path, below: Mapping[str, str]) -> dict[str, str]:
-    """Return what activating the environment in `folder` means, on top of the variables `below`."""
+    """Return `below` with the variables that activating the environment in `folder` sets."""
     path = below.get("PATH") or os.environ.get("PATH", os.defpath)
     variables = {**below, "PATH": f"{folder / 'bin'}{os.pathsep}{path}"}
     if (folder / "pyvenv.cfg").exists():
@@ -58,5 +58,5 @@ def folder_variables(folder: Path, below: Mapping[str, str]) -> dict[str, str]:
 
 
 def foreign_variables() -> dict[str, str]:
-    """Return what another interpreter than the server's must not inherit, made void."""
+    """Return variables that hide settings of the server's interpreter from other interpreters."""
     return {"PYTHONHOME": ""} if "PYTHONHOME" in os.environ else {}

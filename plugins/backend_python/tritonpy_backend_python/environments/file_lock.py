@@ -1,4 +1,4 @@
-"""Locks between processes and threads, as files that whoever holds them alone may delete."""
+"""File locks between processes and threads. A holder of an exclusive lock may delete the file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from types import TracebackType
 
 
 class FileLock:
-    """A held lock; it is free again after `release`, at the end of a `with`, or when the process is gone.
+    """A held lock.
 
-    The kernel keeps it for an open file, not for a process: two threads of one process exclude each other too, and a
-    child that inherits `descriptor` keeps it as long as it lives.
+    It is released by `release`, at the end of a `with` block, or when the process ends. The kernel
+    ties the lock to an open file, not to a process. So two threads of a process exclude each other,
+    and a child process that inherits `descriptor` keeps the lock while it lives.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -24,7 +25,10 @@ class FileLock:
 
     @classmethod
     def exclusive(cls, path: Path, waiting: Callable[[], None]) -> FileLock:
-        """Return the lock once nobody else holds `path`, which is created; calls `waiting` where somebody does."""
+        """Wait for an exclusive lock on `path`, which is created.
+
+        Calls `waiting` if the lock is held.
+        """
         try:
             return cls(_locked(path, os.O_RDWR | os.O_CREAT, fcntl.LOCK_EX | fcntl.LOCK_NB))
         except BlockingIOError:
@@ -33,14 +37,17 @@ class FileLock:
 
     @classmethod
     def try_exclusive(cls, path: Path) -> FileLock | None:
-        """Return the lock, or None where somebody holds it now or there is no such file."""
+        """Return an exclusive lock, or None if the file is locked or missing."""
         with contextlib.suppress(BlockingIOError, FileNotFoundError):
             return cls(_locked(path, os.O_RDWR, fcntl.LOCK_EX | fcntl.LOCK_NB))
         return None
 
     @classmethod
     def try_shared(cls, path: Path) -> FileLock | None:
-        """Return the lock, or None where somebody holds it alone or there is no such file, which may be read-only."""
+        """Return a shared lock, or None if the file is exclusively locked or missing.
+
+        It may be read-only.
+        """
         with contextlib.suppress(BlockingIOError, FileNotFoundError):
             return cls(_locked(path, os.O_RDONLY, fcntl.LOCK_SH | fcntl.LOCK_NB))
         return None
@@ -68,7 +75,7 @@ def _locked(path: Path, access: int, mode: int) -> int:
 
 
 def _is_at(path: Path, descriptor: int) -> bool:
-    """Say whether the file that was locked is still the one of that name: its last holder may have deleted it."""
+    """Return true if `path` still is the locked file. The last holder may have deleted it."""
     with contextlib.suppress(FileNotFoundError):
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     return False

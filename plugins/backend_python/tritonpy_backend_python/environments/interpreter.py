@@ -1,4 +1,4 @@
-"""What an interpreter says of itself, and whether models can run in it."""
+"""Inspection of interpreters: version, packages, and whether models can run in them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OLDEST = (3, 9)
 OLDEST_NUMPY = (1, 21)
 NEEDED = f"models need Python {OLDEST[0]}.{OLDEST[1]} or newer"
 _TIMEOUT_SECONDS = 120
-# In the syntax of every Python there is, so that an old one can say how old it is.
-_QUESTIONS = """\
+# In a syntax that every Python understands, so that an old one can report its version.
+_INSPECTION_CODE = """\
 import json, platform, site, sys, sysconfig
 numpy_version, numpy_error = "", ""
 try:
@@ -39,7 +39,10 @@ sys.stdout.write("\\n" + json.dumps({
 
 @dataclass(frozen=True)
 class Interpreter:
-    """An interpreter's answers; `identity` is equal for two that can use each other's compiled packages."""
+    """The properties of an interpreter.
+
+    Interpreters with equal `identity` can share compiled packages.
+    """
 
     version: tuple[int, int, int]
     executable: str
@@ -50,12 +53,12 @@ class Interpreter:
 
     @property
     def version_text(self) -> str:
-        """Return `3.11.7`."""
+        """The version as text, such as `3.11.7`."""
         return ".".join(map(str, self.version))
 
     @property
     def has_numpy(self) -> bool:
-        """Say whether a numpy that is new enough can be imported."""
+        """True if it can import a numpy that is new enough."""
         return tuple(map(int, re.findall(r"\d+", self.numpy)[:2])) >= OLDEST_NUMPY
 
 
@@ -64,28 +67,30 @@ _known_lock = threading.Lock()
 
 
 def interpreter_of(environment: Environment) -> Interpreter:
-    """Return what the environment's interpreter says of itself; one that can serve is asked once per process.
+    """Return the properties of the environment's interpreter.
 
-    Raises Internal where it cannot be started or does not answer, InvalidArgument where it is too old for models.
+    A usable one is inspected once per process. Raises `Internal` if it cannot be started or does
+    not respond, and `InvalidArgument` if it is too old for models.
     """
     key = _key(environment)
     with _known_lock:
         known = _known.get(key)
     if known is not None:
         return known
-    interpreter = _ask(environment)
+    interpreter = _inspect(environment)
     if interpreter.version < OLDEST:
         raise InvalidArgument(
             f"{environment.description} has Python {interpreter.version_text} ({interpreter.executable}), {NEEDED}"
         )
-    if interpreter.has_numpy:  # without it, it is asked again: it may be repaired meanwhile
+    # Else it is inspected again, because it may be repaired in the meantime.
+    if interpreter.has_numpy:
         with _known_lock:
             _known[key] = interpreter
     return interpreter
 
 
 def require_numpy(environment: Environment, interpreter: Interpreter) -> None:
-    """Raise Internal where numpy is missing, broken or too old, with the command that repairs it."""
+    """Raise `Internal` with a repair command if numpy is missing, broken or too old."""
     if interpreter.has_numpy:
         return
     oldest = ".".join(map(str, OLDEST_NUMPY))
@@ -103,10 +108,10 @@ def _key(environment: Environment) -> tuple[object, ...]:
     return (path, environment.activate, status.st_dev, status.st_ino, status.st_mtime_ns)
 
 
-def _ask(environment: Environment) -> Interpreter:
+def _inspect(environment: Environment) -> Interpreter:
     try:
         done = subprocess.run(
-            environment.command(["-c", _QUESTIONS]),
+            environment.command(["-c", _INSPECTION_CODE]),
             env=environment.process_variables(),
             cwd="/",  # -c puts the working folder on sys.path
             stdin=subprocess.DEVNULL,
@@ -116,7 +121,7 @@ def _ask(environment: Environment) -> Interpreter:
             timeout=_TIMEOUT_SECONDS,
             check=True,
         )
-        return _answers(done.stdout)
+        return _parse_properties(done.stdout)
     except subprocess.TimeoutExpired as error:
         raise _cannot_start(environment, f"no answer after {_TIMEOUT_SECONDS} s") from error
     except subprocess.CalledProcessError as error:
@@ -125,15 +130,16 @@ def _ask(environment: Environment) -> Interpreter:
         raise _cannot_start(environment, str(error)) from error
 
 
-def _answers(output: str) -> Interpreter:
-    answers = json.loads(output.splitlines()[-1])  # an activate script may have printed before
+def _parse_properties(output: str) -> Interpreter:
+    # An activate script may have printed lines before.
+    properties = json.loads(output.splitlines()[-1])
     return Interpreter(
-        version=tuple(answers["version"]),
-        executable=answers["executable"],
-        identity=json.dumps(answers["base"]),
-        site_packages=tuple(answers["site_packages"]),
-        numpy=answers["numpy"],
-        numpy_error=answers["numpy_error"],
+        version=tuple(properties["version"]),
+        executable=properties["executable"],
+        identity=json.dumps(properties["base"]),
+        site_packages=tuple(properties["site_packages"]),
+        numpy=properties["numpy"],
+        numpy_error=properties["numpy_error"],
     )
 
 

@@ -1,4 +1,4 @@
-"""The right to use an environment of the cache, for a while."""
+"""Leases of cached environments."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from tritonpy_backend_python.environments.file_lock import FileLock
 
 
-class Lease:
-    """A finished environment at `folder` that nobody removes until `release`, or until this object is gone."""
+class EnvironmentLease:
+    """A complete environment at `folder`, kept until `release` or the end of this object."""
 
     def __init__(self, folder: Path, stamp: Path, lock: FileLock) -> None:
         self.folder = folder
@@ -19,11 +19,11 @@ class Lease:
         self._touch()
 
     def release(self) -> None:
-        """End the use; its moment counts for the removal of unused environments."""
+        """End the use. Its time counts for the removal of unused environments."""
         if self._lock.release.alive:
             self._touch()
             self._lock.release()
 
     def _touch(self) -> None:
-        with contextlib.suppress(OSError):  # a cache that can only be read is never cleaned either
+        with contextlib.suppress(OSError):  # a read-only cache is not cleaned either
             os.utime(self._stamp)

@@ -1,4 +1,4 @@
-"""What an archive holds, whatever its format."""
+"""Members of archives, in any supported format."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import IO
 from tritonpy import Internal
 
 
-class Kind(enum.Enum):
-    """What a member becomes."""
+class MemberKind(enum.Enum):
+    """The type of a member."""
 
     FILE = "file"
     FOLDER = "folder"
@@ -26,11 +26,14 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True)
-class Member:
-    """One entry: `mode` are permission bits, `time` is in seconds since 1970; `target` is what a link names."""
+class ArchiveMember:
+    """An archive member.
+
+    `mode` are permission bits, `time` is in seconds since 1970, `target` is a link's.
+    """
 
     name: str
-    kind: Kind
+    kind: MemberKind
     mode: int
     time: float
     size: int
@@ -38,13 +41,15 @@ class Member:
     open: Callable[[], IO[bytes] | None]
 
 
-def members(file: BufferedReader) -> Iterator[Member]:
-    """Yield the members of the archive in the open `file`, in their order.
+def members(file: BufferedReader) -> Iterator[ArchiveMember]:
+    """Yield the members of the archive in the open `file`, in order.
 
-    Raises Internal where it is no archive that can be read; a damaged one raises what its library does.
+    Raises `Internal` if the format is not supported. For a damaged archive, its library's error is
+    raised.
     """
     file.seek(0)
-    if tarfile.is_tarfile(file):  # first: a tar archive that ends with a zip archive looks like one
+    # First, because a tar archive that ends with a zip archive also looks like one.
+    if tarfile.is_tarfile(file):
         file.seek(0)
         with tarfile.open(fileobj=file) as tar:
             yield from (_tar_member(tar, info) for info in tar)
@@ -58,24 +63,26 @@ def members(file: BufferedReader) -> Iterator[Member]:
         )
 
 
-def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
+def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> ArchiveMember:
     kinds = (
-        (info.isreg(), Kind.FILE),
-        (info.isdir(), Kind.FOLDER),
-        (info.issym(), Kind.SYMBOLIC_LINK),
-        (info.islnk(), Kind.HARD_LINK),
+        (info.isreg(), MemberKind.FILE),
+        (info.isdir(), MemberKind.FOLDER),
+        (info.issym(), MemberKind.SYMBOLIC_LINK),
+        (info.islnk(), MemberKind.HARD_LINK),
     )
-    kind = next((kind for holds, kind in kinds if holds), Kind.OTHER)
-    return Member(info.name, kind, info.mode, info.mtime, info.size, info.linkname, lambda: tar.extractfile(info))
+    kind = next((kind for holds, kind in kinds if holds), MemberKind.OTHER)
+    return ArchiveMember(
+        info.name, kind, info.mode, info.mtime, info.size, info.linkname, lambda: tar.extractfile(info)
+    )
 
 
-def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Member:
-    mode = info.external_attr >> 16  # zero where the archive was not made on a Unix system
+def _zip_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> ArchiveMember:
+    mode = info.external_attr >> 16  # 0 if the archive was not created on a Unix system
     time = calendar.timegm((*info.date_time, 0, 0, 0))
     if info.is_dir():
-        return Member(info.filename, Kind.FOLDER, mode or 0o755, time, 0, "", lambda: None)
+        return ArchiveMember(info.filename, MemberKind.FOLDER, mode or 0o755, time, 0, "", lambda: None)
     if stat.S_ISLNK(mode):
         target = archive.read(info).decode("utf-8", "surrogateescape")
-        return Member(info.filename, Kind.SYMBOLIC_LINK, mode, time, 0, target, lambda: None)
-    kind = Kind.FILE if stat.S_ISREG(mode) or not stat.S_IFMT(mode) else Kind.OTHER
-    return Member(info.filename, kind, mode or 0o644, time, info.file_size, "", lambda: archive.open(info))
+        return ArchiveMember(info.filename, MemberKind.SYMBOLIC_LINK, mode, time, 0, target, lambda: None)
+    kind = MemberKind.FILE if stat.S_ISREG(mode) or not stat.S_IFMT(mode) else MemberKind.OTHER
+    return ArchiveMember(info.filename, kind, mode or 0o644, time, info.file_size, "", lambda: archive.open(info))

@@ -1,4 +1,4 @@
-"""Runs the programs that build environments, with their output in the log while they run."""
+"""Processes that build environments, with their output in the log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TAIL_LINES = 30
 
 
 class CommandFailed(Exception):
-    """A program ended with a failure; the text is its command, its status and the last lines that it printed."""
+    """A program failed. The text contains its command, its status and its last lines of output."""
 
     def __init__(self, command: Sequence[str], status: int, tail: Sequence[str]) -> None:
         lines = "".join(f"\n    {line}" for line in tail)
@@ -20,12 +20,12 @@ class CommandFailed(Exception):
 
 
 def run_logged(
-    command: Sequence[str], folder: Path, variables: Mapping[str, str], lock: int, say: Callable[[str], None]
+    command: Sequence[str], folder: Path, variables: Mapping[str, str], lock: int, log_line: Callable[[str], None]
 ) -> None:
-    """Run `command` in `folder` and `say` each line as it comes. Raises CommandFailed, or OSError where it cannot start.
+    """Run `command` in `folder` and call `log_line` with each line of output.
 
-    The program inherits the lock of what it works on: if this process is killed, nobody else touches that before the
-    program has ended too.
+    The program inherits the lock of its folder. So if this process is killed, the folder stays
+    locked until the program ends. Raises `CommandFailed`, or `OSError` if the program cannot start.
     """
     tail: deque[str] = deque(maxlen=_TAIL_LINES)
     with subprocess.Popen(
@@ -41,7 +41,7 @@ def run_logged(
         errors="replace",
     ) as process:
         try:
-            _relay(process, tail, say)
+            _relay(process, tail, log_line)
         except BaseException:
             process.kill()
             raise
@@ -49,9 +49,9 @@ def run_logged(
         raise CommandFailed(command, process.returncode, tail)
 
 
-def _relay(process: subprocess.Popen[str], tail: deque[str], say: Callable[[str], None]) -> None:
+def _relay(process: subprocess.Popen[str], tail: deque[str], log_line: Callable[[str], None]) -> None:
     for line in process.stdout or ():
         text = line.strip()
         if text:
             tail.append(text)
-            say(text)
+            log_line(text)

@@ -1,4 +1,4 @@
-"""Removes environments that nobody uses any more."""
+"""Removal of unused environments."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ import contextlib
 import time
 from pathlib import Path
 
-from tritonpy_backend_python.environments.entry import SECONDS_PER_DAY, Entry
+from tritonpy_backend_python.environments.entry import SECONDS_PER_DAY, EnvironmentEntry
 from tritonpy_backend_python.environments.file_lock import FileLock
 
 
 def prune(folder: Path, older_than_days: float) -> list[str]:
-    """Remove from the cache in `folder` what was last used more than that many days ago; return the names.
+    """Remove environments from the cache in `folder` that were unused for that many days.
 
-    What any live process uses or builds stays, however old; what a dead process left unfinished goes. Safe at any
-    time, beside any number of servers.
+    Return their names. Environments that a process uses or builds are kept. Incomplete ones without
+    a process are removed. Can run at any time, concurrently with any number of servers.
     """
     names = sorted(path.stem for path in folder.glob("*.lock"))
     _forget_digests(folder / "digests", older_than_days)
-    return [name for name in names if _prune_one(Entry(folder, name), older_than_days)]
+    return [name for name in names if _prune_one(EnvironmentEntry(folder, name), older_than_days)]
 
 
-def _prune_one(entry: Entry, older_than_days: float) -> bool:
+def _prune_one(entry: EnvironmentEntry, older_than_days: float) -> bool:
     lock = FileLock.try_exclusive(entry.lock)
     if lock is None:
         return False
     with lock:
         if entry.is_complete():
-            return _prune_finished(entry, older_than_days)
+            return _prune_complete(entry, older_than_days)
         entry.remove()
         return True
 
 
-def _prune_finished(entry: Entry, older_than_days: float) -> bool:
-    use = entry.seize()
+def _prune_complete(entry: EnvironmentEntry, older_than_days: float) -> bool:
+    use = entry.lock_exclusively()
     if use is None:
         return False
     with use:
@@ -46,6 +46,7 @@ def _prune_finished(entry: Entry, older_than_days: float) -> bool:
 def _forget_digests(folder: Path, older_than_days: float) -> None:
     oldest = time.time() - older_than_days * SECONDS_PER_DAY
     for path in folder.glob("*"):
-        with contextlib.suppress(FileNotFoundError):  # another process forgets it at the same time
+        # Another process may remove it at the same time.
+        with contextlib.suppress(FileNotFoundError):
             if path.stat().st_mtime < oldest:
                 path.unlink()

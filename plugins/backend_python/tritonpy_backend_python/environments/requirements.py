@@ -1,9 +1,9 @@
-"""The file requirements.txt of a model, and everything that it names on this machine.
+"""The requirements.txt of a model, with all local files that it names.
 
-As pip and uv read it: `-r` and `-c` are relative to the file that contains them, the path of a package, of `-e` and of `-f` to
-the folder of requirements.txt itself, where the installer is started. All of their contents are part of the digest: a changed wheel,
-constraint or source file means another environment. What is named by an address, or stands behind a variable such as
-`${TOKEN}`, counts with its text alone.
+Paths are resolved as pip and uv do: `-r` and `-c` relative to the file that contains them; paths of
+packages, `-e` and `-f` relative to the folder of requirements.txt, where the installer is started.
+The digest includes the contents of all these files: a changed wheel, constraint or source file
+leads to another environment. For URLs and variables such as `${TOKEN}`, only the text counts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EXTRAS = re.compile(r"\[[^\]/]*\]$")
 
 @dataclass(frozen=True)
 class Requirements:
-    """What is to be installed: `arguments` of an installer that is started in `folder`; `digest` is of all they mean."""
+    """The packages to install: an installer's `arguments` in `folder`, and a `digest`."""
 
     source: str
     folder: Path
@@ -43,9 +43,9 @@ NO_REQUIREMENTS = Requirements("no requirements", Path("/"), (), "")
 
 
 def find_requirements(version_directory: Path, model_directory: Path, digests: Digests) -> Requirements | None:
-    """Return the requirements of a model: those beside its model.py, else those in its own folder, else None.
+    """Return the requirements next to model.py, else those in the model's folder, else None.
 
-    Raises OSError where the file cannot be read.
+    Raises `OSError` if the file cannot be read.
     """
     for folder in (version_directory, model_directory):
         path = folder / FILE_NAME
@@ -74,7 +74,8 @@ def _digest(top: Path, digests: Digests) -> str:
 
 
 def _content(line: str, path: Path, digests: Digests) -> bytes:
-    place = path if _EDITABLE.match(line) else ""  # it stays where it is: a copy elsewhere is another one
+    # An editable package is used where it is, so its path matters.
+    place = path if _EDITABLE.match(line) else ""
     return f"{place}\0{digests.of(path)}\0".encode("utf-8", "surrogateescape")
 
 
@@ -87,7 +88,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _mentioned(line: str, folder: Path, top: Path) -> Path | None:
-    """Return the file or folder that a line of a file in `folder` names, if it exists."""
+    """Return the existing file or folder that a line of a file in `folder` names, or None."""
     if match := _FILES.fullmatch(line):
         candidate, base = match["path"], folder
     elif match := _PATHS.fullmatch(line) or _NAMED.fullmatch(line):
@@ -97,7 +98,7 @@ def _mentioned(line: str, folder: Path, top: Path) -> Path | None:
     else:
         return None
     path = os.path.normpath(base / _EXTRAS.sub("", _local(_BEHIND_A_PATH.sub("", candidate))))
-    return Path(path) if os.path.exists(path) else None  # a missing one is for the installer to report
+    return Path(path) if os.path.exists(path) else None  # the installer reports missing files
 
 
 def _looks_like_a_path(line: str) -> bool:

@@ -1,4 +1,4 @@
-"""Builds the environment of a requirements.txt, once for all models that say the same."""
+"""Virtual environments for requirements, built once for all models with equal requirements."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from tritonpy_backend_python.environments.interpreter import OLDEST_NUMPY, Inter
 from tritonpy_backend_python.environments.process import CommandFailed, run_logged
 from tritonpy_backend_python.environments.requirements import Requirements
 
-_LAYOUT = 1  # another number when environments are built in another way
+_LAYOUT = 1  # increased when environments are built differently
 NUMPY = f"numpy>={'.'.join(map(str, OLDEST_NUMPY))}"
 
 
 @dataclass(frozen=True)
 class Base:
-    """What an environment is built on.
+    """The environment that another one is built on.
 
-    `runs_models`: a model without requirements runs in it as it is. `layered`: what is built on it sees its packages too.
+    `runs_models`: models without requirements run in it directly. `layered`: environments built on
+    it also see its packages.
     """
 
     environment: Environment
@@ -37,9 +38,9 @@ class Base:
 def virtual_environment(
     base: Base, requirements: Requirements, cache: EnvironmentCache, log: logging.LoggerAdapter[logging.Logger]
 ) -> Environment:
-    """Return the environment with `requirements`, and numpy, for the interpreter of `base`.
+    """Return the environment with `requirements` and numpy for the interpreter of `base`.
 
-    Raises Internal with the end of the installer's output where it fails.
+    Raises `Internal` with the end of the installer's output if the build fails.
     """
     builder = _Builder(base, requirements, log)
     lease = cache.obtain(_name(base, requirements), requirements.source, builder.build, log)
@@ -53,7 +54,7 @@ def _name(base: Base, requirements: Requirements) -> str:
 
 
 class _Builder:
-    """One build; a step that fails ends it."""
+    """One build. The first failed step ends it."""
 
     def __init__(self, base: Base, requirements: Requirements, log: logging.LoggerAdapter[logging.Logger]) -> None:
         self._base = base
@@ -61,7 +62,7 @@ class _Builder:
         self._log = log
 
     def environment(self, folder: Path) -> Environment:
-        """Return how the environment in `folder` is used."""
+        """Return the environment in `folder`, which `build` fills."""
         below, source = self._base.environment, self._requirements.source
         variables = below.variables if self._base.layered else foreign_variables()
         return Environment(
@@ -73,7 +74,7 @@ class _Builder:
         )
 
     def build(self, folder: Path, lock: int) -> None:
-        """Fill the empty `folder`. Raises Internal."""
+        """Build the environment in the empty `folder`. Raises `Internal` if it fails."""
         base, environment = self._base.environment, self.environment(folder)
         installer = choose_installer(self._base.layered)
         self._log.info("building %s in %s with %s", environment.description, folder, installer.name)
@@ -83,18 +84,19 @@ class _Builder:
         self._install(installer, environment, lock)
 
     def _install(self, installer: Installer, environment: Environment, lock: int) -> None:
-        asked = self._requirements.arguments
-        if asked:
-            self._run(installer.install(environment, asked), environment, lock)
+        arguments = self._requirements.arguments
+        if arguments:
+            self._run(installer.install(environment, arguments), environment, lock)
         if not interpreter_of(environment).numpy:
-            # beside the requirements, because their index and their constraints count for numpy too
-            self._run(installer.install(environment, [*asked, NUMPY]), environment, lock)
+            # together with the requirements, because their index and constraints also apply to
+            # numpy
+            self._run(installer.install(environment, [*arguments, NUMPY]), environment, lock)
 
     def _show_base(self, folder: Path) -> None:
-        """Let the packages of the base be found after the environment's own.
+        """Make the packages of the base importable, after the environment's own.
 
-        The option --system-site-packages would show those of the interpreter that a virtual environment was made from,
-        not those of the environment.
+        --system-site-packages would expose the packages of the interpreter that a virtual
+        environment was created from, not those of the environment.
         """
         lines = "".join(f"import site; site.addsitedir({path!r})\n" for path in self._base.interpreter.site_packages)
         for packages in folder.glob("lib/python*/site-packages"):
@@ -103,13 +105,13 @@ class _Builder:
     def _run(self, command: list[str], environment: Environment, lock: int) -> None:
         source = self._requirements.source
         try:
-            run_logged(command, self._requirements.folder, installer_variables(environment), lock, self._say)
+            run_logged(command, self._requirements.folder, installer_variables(environment), lock, self._log_line)
         except (CommandFailed, OSError) as error:
             raise Internal(
                 f"{source} cannot be installed for Python {self._base.interpreter.version_text}: {error}\n"
-                "Correct the file, or the index, proxy or certificates that the installer uses (its settings are those of "
-                "this server's user), then load the model again: nothing of this attempt was kept."
+                "Correct the file, or the installer's index, proxy or certificates (its settings are those of this server's "
+                "user), then load the model again. Nothing of this attempt was kept."
             ) from error
 
-    def _say(self, line: str) -> None:
+    def _log_line(self, line: str) -> None:
         self._log.info("%s: %s", os.path.basename(self._requirements.source), line)

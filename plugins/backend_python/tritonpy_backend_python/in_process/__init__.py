@@ -1,6 +1,6 @@
-"""Models in the server's own process: parameter `isolation: "thread"`.
+"""Model instances in the server's process, for `isolation: "thread"`.
 
-The objects that a model sees, and the rules for what it does with them, are those of the worker: its folder joins the end of `sys.path`.
+The objects and rules that models see are those of the worker. Its folder is appended to `sys.path`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ from tritonpy_backend_python.worker_folder import WORKER_FOLDER
 if str(WORKER_FOLDER) not in sys.path:
     sys.path.append(str(WORKER_FOLDER))
 
-from tritonpy_worker.failure import leave_out  # from here on it can be imported
+from tritonpy_worker.failure import hide_frames  # importable from here on
 
-leave_out(os.path.dirname(__file__))
+hide_frames(os.path.dirname(__file__))

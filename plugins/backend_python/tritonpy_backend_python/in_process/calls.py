@@ -1,4 +1,4 @@
-"""The requests that a model of this process makes of other models."""
+"""Requests that a model in this process makes to other models."""
 
 from __future__ import annotations
 
@@ -21,34 +21,35 @@ from tritonpy import (
     Tensor,
     TritonError,
     check_model_call,
-    incident,
+    internal_error,
 )
-from tritonpy_backend_python.in_process.errands import Errands
-from tritonpy_backend_python.in_process.responses import answered
-from tritonpy_backend_python.in_process.tensors import sent
+from tritonpy_backend_python.in_process.cleanup_thread import CleanupThread
+from tritonpy_backend_python.in_process.responses import received_response
+from tritonpy_backend_python.in_process.tensors import sent_tensor
 from tritonpy_worker.api.constants import (
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_END,
     TRITONSERVER_REQUEST_FLAG_SEQUENCE_START,
 )
 from tritonpy_worker.api.errors import TritonModelException
 from tritonpy_worker.api.response import InferenceResponse
-from tritonpy_worker.context import stops_loop, went_on
+from tritonpy_worker.context import blocks_loop, detached
 from tritonpy_worker.first_response import FirstResponse
 
 if TYPE_CHECKING:
     from tritonpy_worker.api.call import CallSpec
 
 _C = TypeVar("_C", bound="Call")
-# Returns the request on whose behalf a call is made, None where there is none.
+# Returns the request that a call belongs to, or None.
 FindParent = Callable[["CallSpec"], InferRequest | None]
-# Returns what the model is told whose call of the model of that name failed.
-Refused = Callable[[str, TritonError], TritonError]
+# Returns the error that a model gets whose call of the named model failed.
+CallError = Callable[[str, TritonError], TritonError]
 
 
 class Call:
-    """The responses to one request, in their order: an iterator that waits for each. One thread at a time may use it.
+    """The responses to one request, as a blocking iterator in their order.
 
-    The model that answers faster than they are taken is held back; one that nobody holds any more runs out unheard.
+    One thread at a time may use it. A model that responds faster than its responses are taken is
+    throttled. Responses of a call that was dropped are discarded.
     """
 
     def __init__(self, calls: Calls) -> None:
@@ -56,38 +57,41 @@ class Call:
         self.request: InferRequest | None = None
         self._calls = calls
         self._responses: SimpleQueue[InferResponse] = SimpleQueue()
-        self._begun = False
-        self._over = False
+        self._started = False
+        self._finished = False
 
     def __iter__(self) -> Call:
         return self
 
     def __next__(self) -> InferenceResponse:
-        """Wait for the next response; one without outputs ends a stream whose model had nothing more to say."""
-        if self._over:
-            raise StopIteration
-        self.want()
-        response = self._responses.get()
-        self._over = response.final
-        self.stream.took()
-        return answered(response)
+        """Wait for the next response.
 
-    def want(self) -> None:
-        """Take note that somebody waits for the first response, and may take nothing of another stream meanwhile."""
-        if self.request is not None and not self.stream.wanted:
-            self._calls.streams.want(self.request)
+        One without outputs ends a stream that has no more outputs.
+        """
+        if self._finished:
+            raise StopIteration
+        self.announce_wait()
+        response = self._responses.get()
+        self._finished = response.final
+        self.stream.consume()
+        return received_response(response)
+
+    def announce_wait(self) -> None:
+        """Announce that a thread waits for the first response and reads no other stream."""
+        if self.request is not None and not self.stream.awaited:
+            self._calls.streams.mark_awaited(self.request)
 
     def __del__(self) -> None:
-        if self.request is not None and self.request.accepts_decoupled and not self._over:
-            self._calls.errands.add(self.stream.leave)
+        if self.request is not None and self.request.accepts_decoupled and not self._finished:
+            self._calls.cleanup.add(self.stream.abandon)
 
     def cancel(self) -> None:
-        """Ask for an early end; answers still come, the last one says that it was cancelled."""
+        """Request an early end. Responses still arrive; the last one reports the cancellation."""
         if self.request is not None:
             self.request.cancel()
 
-    def take(self, response: InferResponse) -> None:
-        """Add a response, from any thread."""
+    def add_response(self, response: InferResponse) -> None:
+        """Add a response. Any thread may call this."""
         self._responses.put(response)
 
 
@@ -95,19 +99,22 @@ class AsyncCall(Call):
     """A call whose first response is awaited on an event loop."""
 
     def __init__(self, calls: Calls, loop: AbstractEventLoop, arrived: Callable[[AsyncCall], None]) -> None:
-        """`arrived(call)` is called when the response is there."""
+        """`arrived(call)` is called for each response."""
         super().__init__(calls)
         self.first = FirstResponse(loop, self.cancel)
         self._arrived = arrived
 
-    def take(self, response: InferResponse) -> None:
-        super().take(response)
+    def add_response(self, response: InferResponse) -> None:
+        super().add_response(response)
         self._arrived(self)
-        self.first.arrive()
+        self.first.set_arrived()
 
 
 class _CallSink(Sink):
-    """Where the responses of a call go while somebody holds it; its producer waits for the `CallStream` that is the tag of its request."""
+    """Receives the responses of a call.
+
+    The request's tag is its `CallStream`, whose flow control limits the producer.
+    """
 
     def __init__(self, call: Call, streams: CallStreams) -> None:
         self._call = ref(call)
@@ -115,77 +122,78 @@ class _CallSink(Sink):
 
     def put(self, request: InferRequest, response: InferResponse) -> None:
         stream: CallStream = request.tag
-        stream.room.put(sum([tensor.nbytes for tensor in response.outputs]))
+        stream.flow_control.put(sum([tensor.nbytes for tensor in response.outputs]))
         if response.final:
             self._streams.end(request)
         call = self._call()
         if call is None:
-            stream.took()
+            stream.consume()
         else:
-            call.take(response)
+            call.add_response(response)
 
     def ready(self, request: InferRequest) -> bool:
         stream: CallStream = request.tag
-        return stream.room.ready
+        return stream.flow_control.ready
 
     def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
         stream: CallStream = request.tag
-        stream.room.when_ready(callback)
-        self._streams.let_go_on()
+        stream.flow_control.when_ready(callback)
+        self._streams.resume_blocked()
 
     def cancelled(self, request: InferRequest) -> None:
         stream: CallStream = request.tag
-        stream.room.release()
+        stream.flow_control.release()
 
 
 class Calls:
-    """Makes requests of calls."""
+    """Starts calls of other models."""
 
-    def __init__(self, model: ModelContext, parent: FindParent, refused: Refused, errands: Errands) -> None:
+    def __init__(self, model: ModelContext, parent: FindParent, call_error: CallError, cleanup: CleanupThread) -> None:
         self.streams = CallStreams()
-        self.errands = errands
+        self.cleanup = cleanup
         self._engine = model.engine
         self._log = model.log
         self._parent = parent
-        self._refused = refused
-        self._awaited: set[AsyncCall] = set()  # who awaits a call is held by nobody but by the call
+        self._call_error = call_error
+        # Keeps awaited calls alive: only the call references its coroutine.
+        self._awaited: set[AsyncCall] = set()
 
     def start(self, spec: CallSpec) -> Call:
-        """Hand the request to its model; what goes wrong on the way is its one response."""
+        """Start the request. An error on the way becomes its only response."""
         return self._start(spec, Call(self))
 
     def start_on(self, loop: AbstractEventLoop, spec: CallSpec) -> AsyncCall:
-        """Do the same; its first response is to be awaited on `loop`."""
+        """Start the request. Its first response is awaited on `loop`."""
         call = AsyncCall(self, loop, self._awaited.discard)
         self._awaited.add(call)
         self._start(spec, call)
-        call.want()
+        call.announce_wait()
         return call
 
     def close(self) -> None:
-        """Hold nobody back any more: the model is over."""
+        """Stop throttling: the model is being closed."""
         self.streams.close()
 
     def _start(self, spec: CallSpec, call: _C) -> _C:
         try:
-            inputs = [sent(tensor) for tensor in spec.inputs]
+            inputs = [sent_tensor(tensor) for tensor in spec.inputs]
         except (MemoryError, TritonModelException) as error:
-            call.take(InferResponse((), error=Internal(str(error) or type(error).__name__)))
+            call.add_response(InferResponse((), error=Internal(str(error) or type(error).__name__)))
             return call
         call.request = request = self._request(spec, inputs, call)
-        request.stops_loop = not isinstance(call, AsyncCall) and stops_loop()
-        request.went_on = went_on()
+        request.blocks_loop = not isinstance(call, AsyncCall) and blocks_loop()
+        request.detached = detached()
         if spec.decoupled:
-            self.errands.begin()
+            self.cleanup.begin()
             self.streams.begin(request)
         try:
             check_model_call(request, inputs, self._engine.model_config)
             self._engine.infer(request)
         except Exception as error:
-            what = f"a call of {spec.model_name}"
-            refusal = error if isinstance(error, TritonError) else incident(self._log, what, error)
+            operation = f"a call of {spec.model_name}"
+            refusal = error if isinstance(error, TritonError) else internal_error(self._log, operation, error)
             self.streams.end(request)
-            call.take(InferResponse((), error=self._refused(spec.model_name, refusal)))
+            call.add_response(InferResponse((), error=self._call_error(spec.model_name, refusal)))
         return call
 
     def _request(self, spec: CallSpec, inputs: list[Tensor], call: Call) -> InferRequest:

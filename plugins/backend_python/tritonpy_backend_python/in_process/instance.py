@@ -1,4 +1,4 @@
-"""A model instance in the server's own process."""
+"""A model instance in the server's process."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from tritonpy import Batch, InstanceContext, Internal, ModelContext
 from tritonpy_backend_python.arguments import initialize_arguments
-from tritonpy_backend_python.in_process.code import LocalCode
 from tritonpy_backend_python.in_process.host import LocalHost
-from tritonpy_backend_python.in_process.printing import Printer
+from tritonpy_backend_python.in_process.model_modules import LocalCode
+from tritonpy_backend_python.in_process.printer import Printer
 from tritonpy_backend_python.in_process.sink import LocalSink
 from tritonpy_worker import host as hosts
 from tritonpy_worker import model_object
 from tritonpy_worker.coroutines import Coroutines
 from tritonpy_worker.execution import Executor
-from tritonpy_worker.failure import describe
+from tritonpy_worker.failure import describe_error
 from tritonpy_worker.memory import Reserve
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
-    """What an instance is made of; a debugger has its own."""
+class Components:
+    """The components of an instance. A debugger replaces them."""
 
     host: Callable[[ModelContext, InstanceContext], LocalHost] = LocalHost
     executor: Callable[..., Executor] = Executor
@@ -29,32 +29,33 @@ class Tools:
     prints_to_log: bool = True
 
 
-STANDARD = Tools()
+STANDARD = Components()
 
 
 class LocalInstance:
-    """Its object, initialized, and what serves it: the backend's methods of the same names, for the thread of the instance.
+    """A model's initialized object and its environment.
 
-    Raises Internal with the text that a worker's failure has, from what the model raised.
+    The methods are the backend's, for the instance's thread. Raises `Internal` from the model's
+    exception, with the text of a worker's failure.
     """
 
-    def __init__(self, model: ModelContext, instance: InstanceContext, tools: Tools = STANDARD) -> None:
-        self._host = tools.host(model, instance)
+    def __init__(self, model: ModelContext, instance: InstanceContext, components: Components = STANDARD) -> None:
+        self._host = components.host(model, instance)
         self._printer = Printer(self._host)
-        self._coroutines = tools.coroutines()
+        self._coroutines = components.coroutines()
         if self._host.decoupled:
-            self._coroutines.pace()
+            self._coroutines.enable_flow_control()
         self._code: LocalCode | None = None
         try:
             with hosts.using(self._host):
-                self._begin(model, instance, tools)
+                self._begin(model, instance, components)
         except BaseException as error:
             self._release()
-            raise Internal(describe(error)) from error
+            raise Internal(describe_error(error)) from error
         self._host.executing = True
 
     def execute(self, batch: Batch) -> None:
-        """Answer every request of `batch`, now or later, by the rules of the worker."""
+        """Execute `batch` by the worker's rules. Responses may be sent later."""
         with hosts.using(self._host):
             try:
                 requests = self._host.begin(batch)
@@ -65,17 +66,20 @@ class LocalInstance:
                 self._host.end()
 
     def is_ready(self) -> bool:
-        """Ask the model, if it has a check of its own. Raises Internal where the check fails."""
-        if not model_object.asks_ready(self._object):
+        """Return the result of the model's readiness check, or true.
+
+        Raises `Internal` if the check fails.
+        """
+        if not model_object.has_ready_check(self._object):
             return True
         try:
             with hosts.using(self._host):
                 return model_object.is_ready(self._object, self._coroutines)
         except BaseException as error:
-            raise Internal(describe(error)) from error
+            raise Internal(describe_error(error)) from error
 
     def close(self) -> None:
-        """Let the model clean up, and forget its code; what goes wrong is logged. A second time is fine."""
+        """Finalize the model and remove its code. Errors are logged. May be called twice."""
         if not self._host.executing:
             return
         self._host.executing = False
@@ -83,19 +87,19 @@ class LocalInstance:
         try:
             with hosts.using(self._host):
                 model_object.finalize(self._object)
-        except BaseException as error:  # SystemExit as well
+        except BaseException as error:  # including SystemExit
             self._finalize_failed(error)
         self._release()
 
     def _finalize_failed(self, error: BaseException) -> None:
-        self._host.log("INFO", describe(error))
+        self._host.log("INFO", describe_error(error))
 
-    def _begin(self, model: ModelContext, instance: InstanceContext, tools: Tools) -> None:
-        self._code = code = LocalCode(model, self._host, self._printer.builtins() if tools.prints_to_log else {})
+    def _begin(self, model: ModelContext, instance: InstanceContext, components: Components) -> None:
+        self._code = code = LocalCode(model, self._host, self._printer.builtins() if components.prints_to_log else {})
         args = initialize_arguments(model, instance)
         self._object = model_object.make(code.load(), args)
         self._printer.end_line()
-        self._executor = tools.executor(
+        self._executor = components.executor(
             self._object,
             code.path,
             instance.name,

@@ -1,4 +1,4 @@
-"""Whether anybody could still write to an array."""
+"""Detection of other references to an array's memory."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 
-def is_held_elsewhere(holder: Any, attribute: str) -> bool:
-    """Say whether more than `holder`'s attribute leads to the memory of the array in it: other references, views, or owners that are no arrays."""
+def has_other_references(holder: Any, attribute: str) -> bool:
+    """Return true if anything besides `holder`'s attribute may reach the memory of its array.
+
+    That can be other references, views, or owners that are not arrays.
+    """
     while _references(holder, attribute) == _ALONE:
         array = getattr(holder, attribute)
         if array.base is None:
@@ -26,4 +29,5 @@ def _references(holder: Any, attribute: str) -> int:
     return getrefcount(array)
 
 
-_ALONE = _references(SimpleNamespace(array=np.empty(1)), "array")  # how this version of Python counts
+# The count in this version of Python.
+_ALONE = _references(SimpleNamespace(array=np.empty(1)), "array")

@@ -1,4 +1,4 @@
-"""Responses between the server and a model of its own process."""
+"""Conversion of responses between the server and a model in its process."""
 
 from __future__ import annotations
 
@@ -6,28 +6,35 @@ from collections.abc import Collection
 
 from tritonpy import NO_PARAMETERS, Code, FailureReason, InferResponse, error_of
 from tritonpy import TritonError as ServerError
-from tritonpy_backend_python.in_process.tensors import received, sent
+from tritonpy_backend_python.in_process.tensors import received_tensor, sent_tensor
 from tritonpy_worker.api.errors import ErrorCode, TritonError
 from tritonpy_worker.api.response import InferenceResponse
 from tritonpy_worker.call_responses import failed
 
 
-def to_send(response: InferenceResponse, wanted: Collection[str] | None = None, final: bool = True) -> InferResponse:
-    """Return a model's response with the `wanted` outputs (None: all). Raises TritonModelException where one cannot be had from its device."""
+def server_response(
+    response: InferenceResponse, output_names: Collection[str] | None = None, final: bool = True
+) -> InferResponse:
+    """Return a model's response with the `output_names` outputs (None: all).
+
+    Raises `TritonModelException` if an output cannot be copied from its device.
+    """
     parameters = response._parameters or NO_PARAMETERS
     error = response.error()
     if error is not None:
         return InferResponse((), parameters=parameters, error=_error(error), final=final)
-    outputs = [sent(tensor) for tensor in response._outputs if wanted is None or tensor.name() in wanted]
+    outputs = [
+        sent_tensor(tensor) for tensor in response._outputs if output_names is None or tensor.name() in output_names
+    ]
     return InferResponse(outputs, parameters=parameters, final=final)
 
 
-def answered(response: InferResponse) -> InferenceResponse:
-    """Return what another model answered, as the model that called it sees it."""
+def received_response(response: InferResponse) -> InferenceResponse:
+    """Return another model's response as the calling model sees it."""
     if response.error is not None:
         return failed(response.error.message, ErrorCode(response.error.code))
     parameters = None if response.empty else response.parameters
-    return InferenceResponse.received(tuple(map(received, response.outputs)), None, parameters)
+    return InferenceResponse.received(tuple(map(received_tensor, response.outputs)), None, parameters)
 
 
 def _error(error: TritonError) -> ServerError:

@@ -1,20 +1,23 @@
-"""Tensors between the server and a model of its own process."""
+"""Conversion of tensors between the server and a model in its process."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tritonpy import DTYPES, Tensor
-from tritonpy_backend_python.in_process.ownership import is_held_elsewhere
-from tritonpy_worker.api import outgoing
+from tritonpy_backend_python.in_process.ownership import has_other_references
+from tritonpy_worker.api import outgoing_tensor
 from tritonpy_worker.api import tensor as seen
 from tritonpy_worker.api.device_array import DeviceArray
 
 _BF16 = DTYPES["BF16"]
 
 
-def received(tensor: Tensor) -> seen.Tensor:
-    """Return a tensor as a model sees it: a read-only view of the same memory, because others may read it too; from a device a copy on the host."""
+def received_tensor(tensor: Tensor) -> seen.Tensor:
+    """Return a tensor as a model sees it: a read-only view, because others may read the memory.
+
+    A tensor on a device is copied to the host.
+    """
     data = tensor.data
     if not isinstance(data, np.ndarray):
         taken = seen.Tensor.from_dlpack(tensor.name, data)
@@ -27,15 +30,16 @@ def received(tensor: Tensor) -> seen.Tensor:
     return seen.Tensor.received(tensor.name, tensor.datatype, tensor.shape, data)
 
 
-def sent(tensor: seen.Tensor) -> Tensor:
-    """Return a model's tensor as the server sends it on: a copy where the model could still write to its memory, which it may use again.
+def sent_tensor(tensor: seen.Tensor) -> Tensor:
+    """Return a model's tensor as the server sends it.
 
-    Otherwise the memory is taken over, and read-only from now on. Raises TritonModelException where the tensor cannot be had from its device.
+    If the model may still write to the memory, the tensor is a copy. Otherwise its memory is taken
+    and becomes read-only. Raises `TritonModelException` if it cannot be copied from its device.
     """
     if tensor.is_cpu() and tensor._data.flags.writeable:
-        if is_held_elsewhere(tensor, "_data"):
+        if has_other_references(tensor, "_data"):
             tensor = seen.Tensor.received(tensor.name(), tensor._datatype, tensor._shape, tensor._data.copy())
         else:
             tensor._data.flags.writeable = False
-    name, datatype, shape, data = outgoing.outgoing(tensor)
+    name, datatype, shape, data = outgoing_tensor.outgoing_tensor(tensor)
     return Tensor(name, datatype, shape, data.view(_BF16) if datatype == "BF16" else data)

@@ -1,7 +1,8 @@
-"""The command of a worker: `PYTHON THIS_FOLDER DESCRIPTOR [template]`, the number of a connected Unix socket that it inherits.
+"""The command of a worker: `PYTHON THIS_FOLDER DESCRIPTOR [template]`.
 
-Given a folder, the interpreter puts it on the module path and leaves everything else as it is for any program of the user's: environment
-variables, the user's own packages. So model.py finds `triton_python_backend_utils`, and nothing need be installed.
+DESCRIPTOR is the number of an inherited, connected Unix socket. Given a folder, the interpreter
+adds it to the module path and keeps the user's environment variables and packages. So model.py
+finds `triton_python_backend_utils`, and nothing needs to be installed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The module that Triton's stub has built in: some models import from it directly."""
+"""The built-in module of Triton's stub. Some models import from it directly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a `model.py` imports as `pb_utils`."""
+"""The module that models import as `pb_utils`."""
 
 from __future__ import annotations
 

@@ -1,3 +1,3 @@
-"""A machine with GPUs and TensorRT that are not there."""
+"""A simulated machine with GPUs and TensorRT."""
 
 from __future__ import annotations

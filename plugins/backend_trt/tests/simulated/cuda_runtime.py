@@ -1,4 +1,4 @@
-"""`cuda.bindings.runtime` over simulated GPUs: names, arguments and results of cuda-python."""
+"""`cuda.bindings.runtime` on simulated GPUs, with the API of cuda-python."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class Runnable(Graph):
 
 
 class _Calls:
-    """Every function of the module; each takes what cuda-python's takes and returns a tuple that begins with the error."""
+    """Every function of the module.
+
+    Arguments are those of cuda-python; results are tuples that begin with the error.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
@@ -81,13 +84,13 @@ class _Calls:
         return (*OK, self.machine.add(Stream(self.machine.device, priority, hasty)))
 
     def cudaStreamDestroy(self, stream):
-        return OK if self.machine.drop(stream, Stream) else _refused(400)
+        return OK if self.machine.remove(stream, Stream) else _refused(400)
 
     def cudaEventCreateWithFlags(self, flags):
         return (*OK, self.machine.add(Event(self.machine.device, flags)))
 
     def cudaEventDestroy(self, event):
-        return OK if self.machine.drop(event, Event) else _refused(400)
+        return OK if self.machine.remove(event, Event) else _refused(400)
 
     def cudaEventRecord(self, event, stream):
         event, stream = self.machine.get(event, Event), self._stream(stream)
@@ -100,7 +103,7 @@ class _Calls:
         event, stream = self.machine.get(event, Event), self._stream(stream)
         if event is None or stream is None:
             return _refused(400)
-        awaited = Event(event.device, 0, event.stream, event.position)  # as it is recorded now
+        awaited = Event(event.device, 0, event.stream, event.position)  # a copy of the event as recorded now
         self.machine.put(stream, lambda _stream: self.machine.reach(awaited))
         return OK
 
@@ -134,7 +137,7 @@ class _Calls:
             machine.view(target, size)[:] = machine.view(source, size)
 
         if source in pageable:
-            staged = ends[1].copy()  # the driver reads it before it returns
+            staged = ends[1].copy()  # the driver reads pageable memory before it returns
             machine.put(stream, lambda _stream: machine.view(target, size).__setitem__(slice(None), staged))
         else:
             machine.put(stream, work)
@@ -163,10 +166,10 @@ class _Calls:
         return (*OK, self.machine.add(Runnable(self.machine.get(graph, Graph).work)))
 
     def cudaGraphDestroy(self, graph):
-        return OK if self.machine.drop(graph, Graph) else _refused(400)
+        return OK if self.machine.remove(graph, Graph) else _refused(400)
 
     def cudaGraphExecDestroy(self, graph):
-        return OK if self.machine.drop(graph, Runnable) else _refused(400)
+        return OK if self.machine.remove(graph, Runnable) else _refused(400)
 
     def cudaGraphLaunch(self, graph, stream):
         graph, stream = self.machine.get(graph, Runnable), self._stream(stream)
@@ -178,7 +181,7 @@ class _Calls:
         return OK
 
     def _stream(self, number):
-        """The stream of that number, if it is one of the calling thread's GPU; the default stream has no place here."""
+        """Return the stream with this number; reject the default stream and other GPUs' streams."""
         stream = self.machine.get(number, Stream)
         return stream if stream is not None and stream.device == self.machine.device else None
 

@@ -1,4 +1,4 @@
-"""What simulated engines compute: the shapes of their outputs from those of the inputs, and the outputs."""
+"""Functions of simulated engines: output shapes and output values."""
 
 from __future__ import annotations
 

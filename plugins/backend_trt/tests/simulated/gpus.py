@@ -1,6 +1,7 @@
-"""GPUs that are not there: memory, streams, events and graphs, as lazy as the real ones and strict about every misuse.
+"""Simulated GPUs: memory, streams, events and graphs, asynchronous and strict about misuse.
 
-Work on a stream is done when somebody waits for it, and not before: who forgets to wait, or writes to memory that is still to be read, gets wrong answers.
+Work on a stream is done only when code waits for it. Code that forgets to wait, or overwrites
+memory before it is read, gets wrong results.
 """
 
 from __future__ import annotations
@@ -14,22 +15,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-DEVICE_MEMORY = 1 << 60  # no address of the host is that high
+DEVICE_MEMORY = 1 << 60  # above all host addresses
 
 
 class Misuse(AssertionError):
-    """Something was done that a real GPU answers with wrong results, or with the end of the process."""
+    """Misuse that causes wrong results or a crash on a real GPU."""
 
 
 @dataclass(eq=False)
 class Stream:
     device: int
     priority: int = 0
-    hasty: bool = False  # does its work at once, as a GPU with nothing else to do
+    hasty: bool = False  # runs its work immediately, as an idle GPU does
     work: deque[Callable[[], None]] = field(default_factory=deque)
-    done: int = 0  # how many pieces of work were done since the beginning
-    graph: list[Callable[[Stream], None]] | None = None  # what was noted, while a capture goes on
-    broken: bool = False  # the capture
+    done: int = 0  # number of finished work items
+    graph: list[Callable[[Stream], None]] | None = None  # captured work, during a capture
+    broken: bool = False  # the capture failed
 
     @property
     def end(self) -> int:
@@ -41,22 +42,25 @@ class Event:
     device: int
     flags: int
     stream: Stream | None = None
-    position: int = 0  # in the stream's work
+    position: int = 0  # position in the stream's work
 
 
 class Machine:
-    """`gpus` GPUs of `size` bytes each. `refuse` makes the next call of a function of CUDA's runtime fail with an error number."""
+    """`gpus` GPUs of `size` bytes each.
+
+    `refuse` makes the next call of a CUDA function fail with an error number.
+    """
 
     def __init__(self, gpus: int = 2, size: int = 1 << 30) -> None:
         self.gpus = gpus
         self.lock = threading.RLock()
         self.refusals: dict[str, int] = {}
-        self.pageable_copies = 0  # to or from memory of the host that is not pinned
+        self.pageable_copies = 0  # copies with unpinned host memory
         self.copies = 0
         self.launches = 0
-        self.hasty: tuple[int, ...] = ()  # which streams are, in the order in which they are made
+        self.hasty: tuple[int, ...] = ()  # the hasty streams, by order of creation
         self.streams = 0
-        self.crashes = 0  # ends of the process
+        self.crashes = 0  # simulated process crashes
         self._free = dict.fromkeys(range(gpus), size)
         self._memory: dict[int, tuple[int, np.ndarray]] = {}  # address -> device, bytes
         self._pinned: dict[int, np.ndarray] = {}
@@ -74,7 +78,7 @@ class Machine:
         self._current.device = device
 
     def held(self, device: int) -> int:
-        """Bytes that are allocated on a GPU."""
+        """Return the bytes allocated on a GPU."""
         return sum(data.nbytes for where, data in self._memory.values() if where == device)
 
     def allocate(self, size: int) -> int:
@@ -106,7 +110,7 @@ class Machine:
         return any(start <= address < start + data.nbytes for start, data in self._pinned.items())
 
     def view(self, address: int, size: int, device: int | None = None) -> np.ndarray:
-        """Bytes at an address, wherever they are; with `device` they must be there."""
+        """Return the bytes at an address; with `device` they must be on this device."""
         if address < DEVICE_MEMORY:
             if device is not None:
                 raise Misuse(f"{address:#x} is no address of a GPU")
@@ -130,15 +134,15 @@ class Machine:
         thing = self._handles.get(int(number))
         return thing if isinstance(thing, kind) else None
 
-    def drop(self, number: int, kind: type) -> bool:
+    def remove(self, number: int, kind: type) -> bool:
         return self.get(number, kind) is not None and self._handles.pop(int(number)) is not None
 
     def count(self, kind: type) -> int:
-        """How many of a kind of thing were made and not destroyed."""
+        """Return how many objects of a kind exist."""
         return sum(isinstance(thing, kind) for thing in self._handles.values())
 
     def put(self, stream: Stream, work: Callable[[Stream], None]) -> None:
-        """Put a piece of work on a stream; during a capture it is noted instead."""
+        """Enqueue work on a stream; during a capture it is recorded instead."""
         if stream.graph is not None:
             stream.graph.append(work)
         else:
@@ -150,14 +154,14 @@ class Machine:
         event.stream, event.position = stream, stream.end
 
     def drain(self, stream: Stream, until: int | None = None) -> None:
-        """Do the work of a stream, up to a position."""
+        """Run the work of a stream, up to a position."""
         while stream.work and (until is None or stream.done < until):
             work = stream.work.popleft()
             stream.done += 1
             work()
 
     def reach(self, event: Event) -> None:
-        """Do what has to be done before an event happens."""
+        """Run all work that an event waits for."""
         if event.stream is not None:
             self.drain(event.stream, event.position)
 

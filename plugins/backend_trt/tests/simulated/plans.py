@@ -1,4 +1,4 @@
-"""Plans for the simulated TensorRT: the beginning of a real one, and behind it what the engine is as JSON."""
+"""Plans for the simulated TensorRT: a real header, followed by the engine as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ def plan(
     version=VERSION,
     **more: Any,
 ) -> bytes:
-    """Return a plan whose engine runs `function`. `more`: weights, streamable, activations (bytes), host_code."""
+    """Return a plan whose engine runs `function`.
+
+    `more`: weights, streamable, activations (bytes), host_code.
+    """
     engine = {"function": function, "tensors": tensors, "profiles": profiles or [{}], "version": version, **more}
     return header(version) + json.dumps(engine).encode()
 
@@ -32,12 +35,12 @@ def tensor(name: str, shape: list[int], dtype: str = "FLOAT", output: bool = Fal
 def rows(
     *sizes: tuple[int, int, int], tail: tuple[int, ...] = (4,), names: tuple[str, ...] = ("IN",)
 ) -> list[dict[str, Any]]:
-    """Profiles that differ in the batch: smallest, best and largest of each."""
+    """Profiles with different batch sizes: minimum, optimum and maximum of each."""
     return [{name: [[size, *tail] for size in each] for name in names} for each in sizes]
 
 
 def double(largest: int = 8, **more: Any) -> bytes:
-    """OUT = 2 * IN, four numbers a row, up to `largest` rows."""
+    """OUT = 2 * IN with four numbers per row, up to `largest` rows."""
     return plan(
         "double",
         [tensor("IN", [-1, 4]), tensor("OUT", [-1, 4], output=True)],
@@ -58,12 +61,12 @@ def fixed() -> bytes:
 
 
 def positives() -> bytes:
-    """OUT has the numbers of IN that are above zero: how many, only the data says."""
+    """OUT has the positive numbers of IN, so its size depends on the data."""
     return plan("positives", [tensor("IN", [-1]), tensor("OUT", [-1], output=True)], [{"IN": [[1], [4], [16]]}])
 
 
 def expand(batched: bool) -> bytes:
-    """FILLED has the shape that SIZE says, filled with the first number of IN; SIZES repeats SIZE."""
+    """FILLED has the shape in SIZE, filled with the first number of IN; SIZES repeats SIZE."""
     size = 3 if batched else 2
     tensors = [
         tensor("IN", [-1, 2]), tensor("SIZE", [size], "INT32", shape_io=True),
@@ -85,12 +88,12 @@ def running_sum() -> bytes:
 
 
 def packed() -> bytes:
-    """OUT = IN, both of three channels in vectors of four."""
+    """OUT = IN, both with three channels in vectors of four."""
     tensors = [tensor(name, [-1, 3, 2, 2], "HALF", output=name == "OUT", packing=[1, 4]) for name in ("IN", "OUT")]
     return plan("copy", tensors, [{"IN": [[1, 3, 2, 2], [2, 3, 2, 2], [4, 3, 2, 2]]}])
 
 
 def grid() -> bytes:
-    """OUT = 2 * IN, of any size up to 4 by 8 a row."""
+    """OUT = 2 * IN, with rows of any size up to 4 by 8."""
     shapes = {"IN": [[1, 1, 1], [2, 2, 4], [4, 4, 8]]}
     return plan("double", [tensor("IN", [-1, -1, -1]), tensor("OUT", [-1, -1, -1], output=True)], [shapes])

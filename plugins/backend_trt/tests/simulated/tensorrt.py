@@ -1,4 +1,4 @@
-"""TensorRT's bindings over simulated GPUs: names and meaning as documented, strict about misuse."""
+"""TensorRT's bindings on simulated GPUs, as documented and strict about misuse."""
 
 from __future__ import annotations
 
@@ -111,14 +111,14 @@ class Engine:
         assert self.is_shape_inference_io(name)
         return self.profiles[index][name]
 
-    def create_execution_context(self, strategy: Any) -> Context | None:
+    def create_execution_context(self, strategy: Any) -> ExecutionContext | None:
         assert strategy in ExecutionContextAllocationStrategy
         address = self.runtime.take(self.activations)
         if not address:
             self.runtime.say("ERROR", "Error Code 2: OutOfMemory (no further information)")
             return None
         self.contexts += 1
-        context = Context(self)
+        context = ExecutionContext(self)
         weakref.finalize(context, self.runtime.give, address)
         return context
 
@@ -135,7 +135,7 @@ class Engine:
         return (*shape[:at], -(-shape[at] // size) * size, *shape[at + 1 :])
 
 
-class Context:
+class ExecutionContext:
     """`IExecutionContext`."""
 
     def __init__(self, engine: Engine) -> None:
@@ -239,7 +239,7 @@ class Context:
                 raise Misuse("the event for consumed inputs was destroyed")
             machine.record(event, stream)
         if any(-1 in shape for shape in outputs.values()):
-            machine.drain(stream)  # their size is known when they are
+            machine.drain(stream)  # their size is known when they are computed
             for name, array in engine.function.run(dict(read), values).items():
                 allocator = self.allocators[name]
                 found[name] = allocator.reallocate_output_async(name, addresses.get(name, 0), array.nbytes, 256, 0)
@@ -262,7 +262,7 @@ class Context:
 
 
 class Runtime:
-    """`IRuntime`; one that could not be made must not be touched."""
+    """`IRuntime`; a failed one must not be touched."""
 
     machine: Machine
     num_DLA_cores = 0  # noqa: N815

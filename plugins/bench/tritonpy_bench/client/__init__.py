@@ -1,3 +1,3 @@
-"""The processes that make the load, and what they tell the one that measures."""
+"""Client processes that generate the load, and their pool in the measuring process."""
 
 from __future__ import annotations

@@ -13,54 +13,69 @@ from tritonpy_bench.client.connections import Connections
 from tritonpy_bench.client.shares import share_of
 from tritonpy_bench.figures.snapshot import Snapshot
 from tritonpy_bench.inputs.corpus import Corpus
-from tritonpy_bench.load.arrivals import constant, dealt, poisson, read_intervals, spaced
+from tritonpy_bench.load.arrivals import (
+    client_arrivals,
+    constant_arrivals,
+    poisson_arrivals,
+    read_intervals,
+    spaced_arrivals,
+)
 from tritonpy_bench.load.closed_loop import ClosedLoop
-from tritonpy_bench.load.jobs import Jobs, PlainJobs, SequenceJobs, sequence_ids, sequence_lengths
-from tritonpy_bench.load.ledger import Ledger
-from tritonpy_bench.load.loop import Budget, Loop
+from tritonpy_bench.load.jobs import JobSource, PlainJobSource, SequenceJobSource, sequence_ids, sequence_lengths
+from tritonpy_bench.load.loop import Loop, RequestBudget
 from tritonpy_bench.load.open_loop import OpenLoop
 from tritonpy_bench.load.precise_timer import PreciseTimer
-from tritonpy_bench.load.process_clocks import spent
+from tritonpy_bench.load.process_clocks import read_process_clocks
+from tritonpy_bench.load.request_recorder import RequestRecorder
 from tritonpy_bench.options import BenchOptions
-from tritonpy_bench.target.describing import open_control
-from tritonpy_bench.target.facts import TargetFacts
-from tritonpy_bench.wire.regions import Regions
+from tritonpy_bench.target.description import open_control
+from tritonpy_bench.target.metadata import TargetDescription
+from tritonpy_bench.wire.regions import ClientRegions
 
 _SEQUENCE_LENGTH = 20
 
 
-class Load:
-    """Client `hand` of `hands` at one level: `connect`, `go`, any number of looks, `stop`."""
+class ClientLoad:
+    """The load of client `client_index` of `client_count` at one level.
+
+    The order of calls is `connect`, `go`, any number of `take_snapshot`, and `stop`.
+    """
 
     def __init__(
-        self, facts: TargetFacts, options: BenchOptions, corpus: Corpus, level: float, hand: int, hands: int
+        self,
+        target: TargetDescription,
+        options: BenchOptions,
+        corpus: Corpus,
+        level: float,
+        client_index: int,
+        client_count: int,
     ) -> None:
-        self._facts, self._options, self._corpus = facts, options, corpus
-        self._level, self._hand, self._hands = level, hand, hands
-        self._ledger = Ledger(time.monotonic_ns, spent)
+        self._target, self._options, self._corpus = target, options, corpus
+        self._level, self._client_index, self._client_count = level, client_index, client_count
+        self._recorder = RequestRecorder(time.monotonic_ns, read_process_clocks)
         self._timer: PreciseTimer | None = None
-        self._regions: Regions | None = None
+        self._regions: ClientRegions | None = None
         self._connections: Connections | None = None
         self._loop: Loop | None = None
 
     async def connect(self) -> None:
-        """Register memory and open connections. Raises OSError and StartupError."""
-        places = self._places()
-        if self._options.shared_memory == "system" and places:
-            self._regions = await asyncio.to_thread(self._share_memory, places)
-        self._connections = Connections(self._facts, self._options, self._corpus, self._regions, places)
+        """Register shared memory and open connections. Raises OSError and StartupError."""
+        slot_count = self._slot_count()
+        if self._options.shared_memory == "system" and slot_count:
+            self._regions = await asyncio.to_thread(self._share_memory, slot_count)
+        self._connections = Connections(self._target, self._options, self._corpus, self._regions, slot_count)
         if not self._options.open_loop:
             await self._connections.open()
 
     def go(self, begin_ns: int) -> None:
-        """Begin."""
+        """Start sending at `begin_ns` of the monotonic clock."""
         assert self._connections is not None  # noqa: S101  connect() comes first
-        self._ledger = Ledger(time.monotonic_ns, spent, begin_ns)
+        self._recorder = RequestRecorder(time.monotonic_ns, read_process_clocks, begin_ns)
         event_loop = asyncio.get_running_loop()
         common = (
-            self._connections.carriers,
+            self._connections.senders,
             self._jobs(),
-            self._ledger,
+            self._recorder,
             self._budget(),
             time.monotonic_ns,
             event_loop.call_later,
@@ -68,18 +83,20 @@ class Load:
         if not self._options.open_loop:
             self._loop = ClosedLoop(*common)
             event_loop.call_later(max(begin_ns - time.monotonic_ns(), 0) / 1e9, self._loop.start)
-        elif self._connections.carriers:
+        elif self._connections.senders:
             timer = self._timer = PreciseTimer(event_loop)
             opened = self._loop = OpenLoop(*common, arrivals=self._arrivals(), begin_ns=begin_ns, wake_at=timer.at)
             opened.start()
 
-    def look(self) -> Snapshot:
-        """Return what was counted since the last look."""
+    def take_snapshot(self) -> Snapshot:
+        """Return the counts since the previous snapshot."""
         loop = self._loop
-        return self._ledger.take(warming=loop is not None and loop.warming, finished=loop is None or loop.finished)
+        return self._recorder.take_snapshot(
+            warming=loop is not None and loop.warming, finished=loop is None or loop.finished
+        )
 
     async def stop(self, grace_s: float) -> None:
-        """Begin no more, wait for what is in flight, hang up, give the memory back."""
+        """Stop sending, wait `grace_s` for requests in flight, close connections, and free memory."""
         if self._loop is not None:
             quiet = asyncio.Event()
             self._loop.stop(quiet.set)
@@ -92,43 +109,45 @@ class Load:
         if self._regions is not None:
             await asyncio.to_thread(self._regions.close)
 
-    def _places(self) -> int:
-        """Return how many requests this client may have in flight."""
+    def _slot_count(self) -> int:
+        """Return the maximum number of requests in flight of this client."""
         options = self._options
         if not options.open_loop:
-            return share_of(int(self._level), self._hand, self._hands)
-        most = options.num_of_sequences if self._facts.model.sequence else options.max_in_flight
-        return share_of(most, self._hand, self._hands)
+            return share_of(int(self._level), self._client_index, self._client_count)
+        most = options.num_of_sequences if self._target.model.sequence else options.max_in_flight
+        return share_of(most, self._client_index, self._client_count)
 
-    def _share_memory(self, places: int) -> Regions:
-        return Regions(open_control(self._options), self._facts.model, self._options, self._corpus, places)
+    def _share_memory(self, slot_count: int) -> ClientRegions:
+        return ClientRegions(open_control(self._options), self._target.model, self._options, self._corpus, slot_count)
 
-    def _jobs(self) -> Jobs:
-        if not self._facts.model.sequence:
-            return PlainJobs(len(self._corpus.steps))
+    def _jobs(self) -> JobSource:
+        if not self._target.model.sequence:
+            return PlainJobSource(len(self._corpus.steps))
         options = self._options
         base = options.sequence_length or (0 if self._corpus.from_files else _SEQUENCE_LENGTH)
         lengths = (
             repeat(0)
             if not base
-            else sequence_lengths(base, options.sequence_length_variation, options.seed + self._hand)
+            else sequence_lengths(base, options.sequence_length_variation, options.seed + self._client_index)
         )
-        return SequenceJobs(
-            self._corpus.streams, lengths, sequence_ids(*options.sequence_id_range, self._hand, self._hands)
+        return SequenceJobSource(
+            self._corpus.streams,
+            lengths,
+            sequence_ids(*options.sequence_id_range, self._client_index, self._client_count),
         )
 
-    def _budget(self) -> Budget:
-        warmup = share_of(self._options.warmup_request_count, self._hand, self._hands)
+    def _budget(self) -> RequestBudget:
+        warmup = share_of(self._options.warmup_request_count, self._client_index, self._client_count)
         if not self._options.request_count:
-            return Budget(warmup)
-        return Budget(warmup, share_of(self._options.request_count, self._hand, self._hands))
+            return RequestBudget(warmup)
+        return RequestBudget(warmup, share_of(self._options.request_count, self._client_index, self._client_count))
 
     def _arrivals(self) -> Iterator[int]:
         options = self._options
         if options.request_intervals is not None:
-            whole = spaced(read_intervals(Path(options.request_intervals)))
+            whole = spaced_arrivals(read_intervals(Path(options.request_intervals)))
         elif options.request_distribution == "poisson":
-            whole = poisson(self._level, options.seed)
+            whole = poisson_arrivals(self._level, options.seed)
         else:
-            whole = constant(self._level)
-        return dealt(whole, self._hand, self._hands)
+            whole = constant_arrivals(self._level)
+        return client_arrivals(whole, self._client_index, self._client_count)

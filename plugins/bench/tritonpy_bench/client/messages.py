@@ -1,4 +1,4 @@
-"""What the measuring process and the client processes say to each other: MessagePack, each message behind its length."""
+"""Messages between the measuring process and the client processes: length-prefixed MessagePack."""
 
 from __future__ import annotations
 
@@ -8,77 +8,77 @@ import msgspec
 
 from tritonpy_bench.figures.snapshot import Snapshot
 from tritonpy_bench.options import BenchOptions
-from tritonpy_bench.target.facts import TargetFacts
+from tritonpy_bench.target.metadata import TargetDescription
 
 
-class SetUp(msgspec.Struct, tag=True):
-    """Make the inputs; this is client `hand` of `hands`."""
+class SetUpCommand(msgspec.Struct, tag=True):
+    """Make the inputs; this is client `client_index` of `client_count`."""
 
     options: BenchOptions
-    facts: TargetFacts
-    hand: int
-    hands: int
+    target: TargetDescription
+    client_index: int
+    client_count: int
 
 
-class Connect(msgspec.Struct, tag=True):
-    """Open what a level needs: a concurrency, or a rate in requests per second, of all clients together."""
+class ConnectCommand(msgspec.Struct, tag=True):
+    """Connect for a level: the concurrency, or the rate in requests per second, of all clients."""
 
     level: float
 
 
-class Go(msgspec.Struct, tag=True):
-    """Begin the load of the level that was opened; an open loop counts its arrivals from `begin_ns` of the monotonic clock."""
+class StartCommand(msgspec.Struct, tag=True):
+    """Start the load of the connected level at `begin_ns` of the monotonic clock."""
 
     begin_ns: int
 
 
-class Look(msgspec.Struct, tag=True):
-    """Say what was counted since the last look."""
+class SnapshotCommand(msgspec.Struct, tag=True):
+    """Return the counts since the previous snapshot."""
 
 
-class Stop(msgspec.Struct, tag=True):
-    """Begin no more requests, wait `grace_s` for those in flight, and hang up."""
+class StopCommand(msgspec.Struct, tag=True):
+    """Stop sending, wait `grace_s` for requests in flight, and close the connections."""
 
     grace_s: float
 
 
-class Done(msgspec.Struct, tag=True):
-    """What was asked is done."""
+class DoneResponse(msgspec.Struct, tag=True):
+    """The command succeeded."""
 
 
-class Counted(msgspec.Struct, tag=True):
-    """The answer to a look."""
+class SnapshotResponse(msgspec.Struct, tag=True):
+    """The snapshot that a SnapshotCommand requested."""
 
     snapshot: Snapshot
 
 
-class Trouble(msgspec.Struct, tag=True):
-    """It cannot be done."""
+class ErrorResponse(msgspec.Struct, tag=True):
+    """The command failed."""
 
     text: str
 
 
-Order = SetUp | Connect | Go | Look | Stop
-Reply = Done | Counted | Trouble
+Command = SetUpCommand | ConnectCommand | StartCommand | SnapshotCommand | StopCommand
+Response = DoneResponse | SnapshotResponse | ErrorResponse
 
 _encoder = msgspec.msgpack.Encoder()
-_orders = msgspec.msgpack.Decoder(Order)
-_replies = msgspec.msgpack.Decoder(Reply)
+_command_decoder = msgspec.msgpack.Decoder(Command)
+_response_decoder = msgspec.msgpack.Decoder(Response)
 
 
-async def read_order(reader: asyncio.StreamReader) -> Order | None:
-    """Return the next order; None when nobody gives any more."""
+async def read_command(reader: asyncio.StreamReader) -> Command | None:
+    """Return the next command; None when the measuring process closed the socket."""
     raw = await _read(reader)
-    return None if raw is None else _orders.decode(raw)
+    return None if raw is None else _command_decoder.decode(raw)
 
 
-async def read_reply(reader: asyncio.StreamReader) -> Reply | None:
-    """Return the next reply; None when the client process is gone."""
+async def read_response(reader: asyncio.StreamReader) -> Response | None:
+    """Return the next response; None when the client process is gone."""
     raw = await _read(reader)
-    return None if raw is None else _replies.decode(raw)
+    return None if raw is None else _response_decoder.decode(raw)
 
 
-def write(writer: asyncio.StreamWriter, message: Order | Reply) -> None:
+def write(writer: asyncio.StreamWriter, message: Command | Response) -> None:
     """Send a message."""
     raw = _encoder.encode(message)
     writer.write(len(raw).to_bytes(4, "little") + raw)

@@ -1,4 +1,4 @@
-"""The client processes, from the side of the one that measures."""
+"""The pool of client processes, in the measuring process."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import IO
 
 from tritonpy import StartupError
 from tritonpy_bench.client.messages import (
-    Connect,
-    Counted,
-    Go,
-    Look,
-    Order,
-    Reply,
-    SetUp,
-    Stop,
-    Trouble,
-    read_reply,
+    Command,
+    ConnectCommand,
+    ErrorResponse,
+    Response,
+    SetUpCommand,
+    SnapshotCommand,
+    SnapshotResponse,
+    StartCommand,
+    StopCommand,
+    read_response,
     write,
 )
-from tritonpy_bench.figures.snapshot import Snapshot, side_by_side
+from tritonpy_bench.figures.snapshot import Snapshot, join_parallel
 from tritonpy_bench.options import BenchOptions
-from tritonpy_bench.target.facts import TargetFacts
+from tritonpy_bench.target.metadata import TargetDescription
 
 _LEAD_NS = 20_000_000
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 class _Client:
@@ -46,20 +46,20 @@ class _Client:
         self._writer = writer
         self._log = log
 
-    async def ask(self, order: Order) -> Reply:
-        write(self._writer, order)
-        reply = await read_reply(self._reader)
-        if reply is None:
+    async def call(self, command: Command) -> Response:
+        write(self._writer, command)
+        response = await read_response(self._reader)
+        if response is None:
             self._log.seek(0)
             raise StartupError(f"a client process ended: {self._log.read().decode('utf-8', 'replace')[-2000:].strip()}")
-        if isinstance(reply, Trouble):
-            raise StartupError(reply.text)
-        return reply
+        if isinstance(response, ErrorResponse):
+            raise StartupError(response.text)
+        return response
 
     async def close(self) -> None:
         self._writer.close()
         try:
-            await asyncio.wait_for(self.process.wait(), _PATIENCE_S)
+            await asyncio.wait_for(self.process.wait(), _TIMEOUT_S)
         except TimeoutError:
             self.process.kill()
             await self.process.wait()
@@ -67,22 +67,28 @@ class _Client:
 
 
 class ClientPool:
-    """So many processes that make one load together; use it as an asynchronous context manager.
+    """Client processes that generate one load together; an asynchronous context manager.
 
-    They are sessions of their own: Ctrl-C ends the measurement, which then ends them. Every method raises StartupError where one of them cannot go on.
+    Each process has its own session, so that Ctrl-C reaches the measuring process only. Every method
+    raises StartupError if a client process fails.
     """
 
-    def __init__(self, facts: TargetFacts, options: BenchOptions) -> None:
-        self._facts = facts
+    def __init__(self, target: TargetDescription, options: BenchOptions) -> None:
+        self._target = target
         self._options = options
         self._clients: list[_Client] = []
 
     async def __aenter__(self) -> ClientPool:
-        hands = self._options.client_processes
+        client_count = self._options.client_processes
         try:
-            for _ in range(hands):
-                self._clients.append(await _started())
-            await self._each([SetUp(self._options, self._facts, hand, hands) for hand in range(hands)])
+            for _ in range(client_count):
+                self._clients.append(await _start_client())
+            await self._each(
+                [
+                    SetUpCommand(self._options, self._target, client_index, client_count)
+                    for client_index in range(client_count)
+                ]
+            )
         except BaseException:
             await self.__aexit__()
             raise
@@ -93,37 +99,39 @@ class ClientPool:
         self._clients.clear()
 
     async def start(self, level: float) -> None:
-        """Connect, then begin in all processes at the same moment."""
-        await self._all(Connect(level))
-        await self._all(Go(time.monotonic_ns() + _LEAD_NS))
+        """Connect, then start the load in all processes at the same time."""
+        await self._all(ConnectCommand(level))
+        await self._all(StartCommand(time.monotonic_ns() + _LEAD_NS))
 
-    async def look(self) -> Snapshot:
-        """Return what all of them counted since the last look."""
-        replies = await self._all(Look())
-        return side_by_side([reply.snapshot for reply in replies if isinstance(reply, Counted)])
+    async def take_snapshot(self) -> Snapshot:
+        """Return the joined counts of all clients since the previous snapshot."""
+        replies = await self._all(SnapshotCommand())
+        return join_parallel([response.snapshot for response in replies if isinstance(response, SnapshotResponse)])
 
     async def stop(self, grace_s: float) -> None:
-        """End the level's load; what is in flight has `grace_s` seconds."""
-        await self._all(Stop(grace_s))
+        """Stop the load; requests in flight have `grace_s` seconds to finish."""
+        await self._all(StopCommand(grace_s))
 
-    async def _all(self, order: Order) -> list[Reply]:
-        return await self._each([order] * len(self._clients))
+    async def _all(self, command: Command) -> list[Response]:
+        return await self._each([command] * len(self._clients))
 
-    async def _each(self, orders: Sequence[Order]) -> list[Reply]:
-        asking = [asyncio.ensure_future(client.ask(order)) for client, order in zip(self._clients, orders, strict=True)]
+    async def _each(self, commands: Sequence[Command]) -> list[Response]:
+        waiting = [
+            asyncio.ensure_future(client.call(command)) for client, command in zip(self._clients, commands, strict=True)
+        ]
         try:
-            return await asyncio.gather(*asking)
+            return await asyncio.gather(*waiting)
         except BaseException:
-            for task in asking:
+            for task in waiting:
                 task.cancel()
             with contextlib.suppress(BaseException):
-                await asyncio.gather(*asking, return_exceptions=True)
+                await asyncio.gather(*waiting, return_exceptions=True)
             raise
 
 
-async def _started() -> _Client:
+async def _start_client() -> _Client:
     ours, theirs = socket.socketpair()
-    log = tempfile.TemporaryFile()  # noqa: SIM115  it is closed with the client
+    log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the client
     with theirs:
         process = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -1,4 +1,7 @@
-"""A client process: `python -m tritonpy_bench.client.worker DESCRIPTOR` takes orders from the socket that it inherited."""
+"""A client process: `python -m tritonpy_bench.client.worker DESCRIPTOR`.
+
+It executes the commands that arrive on the inherited socket DESCRIPTOR.
+"""
 
 from __future__ import annotations
 
@@ -10,71 +13,73 @@ import sys
 import uvloop
 
 from tritonpy import StartupError
-from tritonpy_bench.client.load import Load
+from tritonpy_bench.client.load import ClientLoad
 from tritonpy_bench.client.messages import (
-    Connect,
-    Counted,
-    Done,
-    Go,
-    Look,
-    Order,
-    Reply,
-    SetUp,
-    Stop,
-    Trouble,
-    read_order,
+    Command,
+    ConnectCommand,
+    DoneResponse,
+    ErrorResponse,
+    Response,
+    SetUpCommand,
+    SnapshotCommand,
+    SnapshotResponse,
+    StartCommand,
+    StopCommand,
+    read_command,
     write,
 )
 from tritonpy_bench.inputs.corpus import make_corpus
 
 
-class Worker:
-    """Does what it is told, one order at a time."""
+class LoadWorker:
+    """Executes the commands of the measuring process in order."""
 
     def __init__(self) -> None:
-        self._set_up: SetUp | None = None
-        self._load: Load | None = None
+        self._set_up: SetUpCommand | None = None
+        self._load: ClientLoad | None = None
 
     async def run(self, descriptor: int) -> None:
-        """Obey until nobody gives orders any more."""
+        """Execute commands until the measuring process closes the socket."""
         reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=descriptor))
-        while (order := await read_order(reader)) is not None:
+        while (command := await read_command(reader)) is not None:
             try:
-                reply = await self._obey(order)
+                response = await self._execute(command)
             except (OSError, StartupError) as error:
-                reply = Trouble(str(error) or type(error).__name__)
-            write(writer, reply)
-        if self._load is not None:  # who gave orders is gone: memory and sequences are not left behind
+                response = ErrorResponse(str(error) or type(error).__name__)
+            write(writer, response)
+        if self._load is not None:  # the measuring process is gone: free memory and end sequences
             await self._load.stop(0)
         writer.close()
 
-    async def _obey(self, order: Order) -> Reply:
-        match order:
-            case SetUp():
-                self._set_up = order
-                self._corpus = make_corpus(order.facts.model, order.options)
+    async def _execute(self, command: Command) -> Response:
+        match command:
+            case SetUpCommand():
+                self._set_up = command
+                self._corpus = make_corpus(command.target.model, command.options)
                 gc.collect()
-                gc.freeze()  # what lives as long as the process is not looked through again and again
-            case Connect(level):
-                assert self._set_up is not None  # noqa: S101  it is the first order
-                told = self._set_up
-                self._load = Load(told.facts, told.options, self._corpus, level, told.hand, told.hands)
+                gc.freeze()  # the collector skips objects that live as long as the process
+            case ConnectCommand(level):
+                assert self._set_up is not None  # noqa: S101  SetUpCommand comes first
+                setup = self._set_up
+                self._load = ClientLoad(
+                    setup.target, setup.options, self._corpus, level, setup.client_index, setup.client_count
+                )
                 await self._load.connect()
             case _ if self._load is None:
-                raise StartupError("no level is open")
-            case Go(begin_ns):
+                raise StartupError("no level is connected")
+            case StartCommand(begin_ns):
                 self._load.go(begin_ns)
-            case Look():
-                return Counted(self._load.look())
-            case Stop(grace_s):
+            case SnapshotCommand():
+                return SnapshotResponse(self._load.take_snapshot())
+            case StopCommand(grace_s):
                 load, self._load = self._load, None
                 await load.stop(grace_s)
-        return Done()
+        return DoneResponse()
 
 
 def main() -> None:
-    """Run until the other end hangs up."""
-    uvloop.run(Worker().run(int(sys.argv[1])))
+    """Run until the measuring process closes the socket."""
+    uvloop.run(LoadWorker().run(int(sys.argv[1])))
 
 
 if __name__ == "__main__":

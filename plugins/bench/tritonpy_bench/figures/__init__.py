@@ -1,3 +1,3 @@
-"""What was counted: histograms, snapshots, stability, the server's own figures."""
+"""Measured values: histograms, snapshots, stability, and the server's statistics."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the client itself was what limited a measurement: said aloud, because the server's figures mean nothing then."""
+"""Warnings about measurements that the client limited instead of the server."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ LATE_SHARE = 0.25
 LATE_NS = 500_000
 
 
-def client_complaints(snapshot: Snapshot, intended_rate: float | None) -> list[str]:
-    """Return what is wrong with the client's part, as sentences; `intended_rate` (requests/s) where there was one.
+def client_warnings(snapshot: Snapshot, intended_rate: float | None) -> list[str]:
+    """Return warnings about the client; `intended_rate` is in requests/s, None in a closed loop.
 
-    A process that takes nine tenths of a core, or waits a tenth of the time for one;
-    requests that started at less than 95 % of the rate asked for; a generator whose own lateness
-    (99th percentile) is more than half a millisecond and a quarter of the median latency.
+    Reasons are a client process that uses 90 % of a core or waits for one 10 % of the time, a rate below
+    95 % of the intended one, and a generator whose lateness (99th percentile) exceeds half a millisecond
+    and a quarter of the median latency.
     """
     found = []
     if snapshot.busiest >= BUSY:
@@ -26,21 +26,23 @@ def client_complaints(snapshot: Snapshot, intended_rate: float | None) -> list[s
         )
     if snapshot.starved >= STARVED:
         found.append(
-            f"this machine was too busy for the client: it was ready to run and had no processor for {snapshot.starved:.0%} of the time, "
-            "which is part of the latencies"
+            f"this machine was too busy for the client: it was ready to run but had no processor for {snapshot.starved:.0%} of the time, "
+            "which the latencies include"
         )
     started = snapshot.started / max(snapshot.seconds, 1e-9)
     if intended_rate is not None and started < intended_rate * BEHIND:
-        found.append(f"only {started:.0f} of {intended_rate:.0f} requests/s were sent: {_why(snapshot)}")
+        found.append(
+            f"only {started:.0f} of {intended_rate:.0f} requests/s were sent: {_rate_shortfall_reason(snapshot)}"
+        )
     late = snapshot.late.percentile(99)
     if late > LATE_NS and late > snapshot.latency.percentile(50) * LATE_SHARE:
         found.append(
-            f"the generator itself was late: 1 % of the requests by more than {late / 1e6:.2f} ms, which is part of their latency"
+            f"the generator itself was late: 1 % of the requests by more than {late / 1e6:.2f} ms, which their latency includes"
         )
     return found
 
 
-def _why(snapshot: Snapshot) -> str:
+def _rate_shortfall_reason(snapshot: Snapshot) -> str:
     if snapshot.unsent:
         return f"{snapshot.unsent} wait for a free connection or sequence (--max-in-flight, --num-of-sequences)"
     return "the client could not start them in time"

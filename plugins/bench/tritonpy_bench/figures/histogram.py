@@ -1,4 +1,7 @@
-"""A histogram of durations in bounded memory: buckets grow with the values, so that every figure is right to a thousandth."""
+"""Histograms of durations in bounded memory.
+
+Bucket widths grow with the values, so that every percentile is accurate to a thousandth.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +12,17 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-# Values below 2 * 1024 ns have a bucket each; above, every power of two is cut into 1024 buckets.
+# Values below 2 * 1024 ns have a bucket each. Above, every power of two has 1024 buckets.
 _BITS = 10
 _FINE = 1 << (_BITS + 1)
 MAX_NS = (1 << 42) - 1
-"""What is longer (73 minutes) counts as this."""
+"""The longest recorded duration (73 minutes); longer ones are recorded as this value."""
 
 
-class Histogram(msgspec.Struct, frozen=True):
-    """How many durations (ns) fell into each bucket; `total`, `sum`, `least` and `most` are exact.
+class LatencyHistogram(msgspec.Struct, frozen=True):
+    """Durations (ns) per bucket; `total`, `sum`, `least` and `most` are exact.
 
-    It has at most 33,792 buckets, and keeps only those that are not empty.
+    There are at most 33,792 buckets. Empty ones are not stored.
     """
 
     buckets: dict[int, int] = {}
@@ -30,15 +33,15 @@ class Histogram(msgspec.Struct, frozen=True):
 
     @property
     def mean(self) -> float:
-        """The mean in ns; 0 where nothing was counted."""
+        """The mean in ns; 0 if the histogram is empty."""
         return self.sum / self.total if self.total else 0.0
 
     def percentile(self, percent: float) -> float:
-        """Return the duration in ns that `percent` (0 to 100) of all do not exceed; 0 where nothing was counted."""
+        """Return the percentile (0 to 100) in ns; 0 if the histogram is empty."""
         return self.percentiles([percent])[0]
 
     def percentiles(self, percents: Sequence[float]) -> list[float]:
-        """Return several percentiles, in ns, in the order of `percents`, which must rise."""
+        """Return several percentiles in ns; `percents` must be in ascending order."""
         found: list[float] = []
         passed = 0
         buckets = iter(sorted(self.buckets.items()))
@@ -48,29 +51,29 @@ class Histogram(msgspec.Struct, frozen=True):
             while passed < rank and self.total:
                 index, count = next(buckets)
                 passed += count
-            found.append(float(min(max(middle(index), self.least), self.most)) if self.total else 0.0)
+            found.append(float(min(max(bucket_middle(index), self.least), self.most)) if self.total else 0.0)
         return found
 
 
-def histogram(values: Iterable[int] | npt.NDArray[np.int64]) -> Histogram:
-    """Count durations in ns; negative ones count as 0."""
+def make_histogram(values: Iterable[int] | npt.NDArray[np.int64]) -> LatencyHistogram:
+    """Return the histogram of durations in ns; negative ones count as 0."""
     array = values if isinstance(values, np.ndarray) else np.fromiter(values, np.int64)
     if not array.size:
-        return Histogram()
+        return LatencyHistogram()
     array = np.clip(array, 0, MAX_NS)
     indexes, counts = np.unique(_indexes(array), return_counts=True)
     buckets = dict(zip(indexes.tolist(), counts.tolist(), strict=True))
-    return Histogram(buckets, int(array.size), int(array.sum()), int(array.min()), int(array.max()))
+    return LatencyHistogram(buckets, int(array.size), int(array.sum()), int(array.min()), int(array.max()))
 
 
-def merged(parts: Iterable[Histogram]) -> Histogram:
-    """Return the histogram of everything that the parts counted."""
+def merge(parts: Iterable[LatencyHistogram]) -> LatencyHistogram:
+    """Return the sum of several histograms."""
     whole: dict[int, int] = {}
     some = [part for part in parts if part.total]
     for part in some:
         for index, count in part.buckets.items():
             whole[index] = whole.get(index, 0) + count
-    return Histogram(
+    return LatencyHistogram(
         whole,
         sum(part.total for part in some),
         sum(part.sum for part in some),
@@ -79,7 +82,7 @@ def merged(parts: Iterable[Histogram]) -> Histogram:
     )
 
 
-def middle(index: int) -> int:
+def bucket_middle(index: int) -> int:
     """Return the middle of a bucket in ns."""
     if index < _FINE:
         return index

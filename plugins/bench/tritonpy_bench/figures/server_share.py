@@ -1,4 +1,4 @@
-"""What the server's own statistics say of a span: the difference of two readings."""
+"""The server's statistics of a time span: the difference of two readings."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ STAGES = ("queue", "compute_input", "compute_infer", "compute_output")
 COUNTS = ("success", "fail", *STAGES, "cache_hit", "cache_miss")
 
 Reading = Mapping[str, Any]
-"""`model_stats` of one model, its versions added up: numbers by path, such as `("inference_stats", "queue", "ns")`."""
+"""One entry of `model_stats`: numbers by path, such as `("inference_stats", "queue", "ns")`."""
 
 
 class StageShare(msgspec.Struct, frozen=True):
-    """One stage of all requests in the span: how many passed it, and the time in all (ns)."""
+    """One stage of all requests in the span: the number of requests and the total time (ns)."""
 
     count: int = 0
     total_ns: int = 0
@@ -27,7 +27,10 @@ class StageShare(msgspec.Struct, frozen=True):
 
 
 class ServerShare(msgspec.Struct, frozen=True):
-    """What one model did: inferences (elements of batches), executions, stages by Triton's names, executions by batch size."""
+    """One model's statistics of a span.
+
+    Inferences count elements of batches; stages have Triton's names; `batches` are executions by batch size.
+    """
 
     model: str
     inferences: int
@@ -41,22 +44,22 @@ class ServerShare(msgspec.Struct, frozen=True):
         return self.inferences / self.executions if self.executions else 0.0
 
 
-def share(model: str, before: Sequence[Reading], after: Sequence[Reading]) -> ServerShare:
+def statistics_between(model: str, before: Sequence[Reading], after: Sequence[Reading]) -> ServerShare:
     """Return the difference of two readings of a model (`model_stats`, one entry per version).
 
-    Counters that fell, because the model was loaded anew, are counted from zero.
+    A counter that decreased, because the model was reloaded, counts from zero.
     """
     return ServerShare(
         model,
-        _grown(before, after, "inference_count"),
-        _grown(before, after, "execution_count"),
+        _increase(before, after, "inference_count"),
+        _increase(before, after, "execution_count"),
         {name: _stage(before, after, name) for name in COUNTS},
         _batches(before, after),
     )
 
 
-def combined(shares: Iterable[ServerShare]) -> ServerShare:
-    """Add up what one model did in several spans; at least one is needed."""
+def combine(shares: Iterable[ServerShare]) -> ServerShare:
+    """Add up one model's statistics of several spans; at least one is required."""
     parts = list(shares)
     stages = {
         name: StageShare(
@@ -76,7 +79,7 @@ def combined(shares: Iterable[ServerShare]) -> ServerShare:
 
 def _stage(before: Sequence[Reading], after: Sequence[Reading], name: str) -> StageShare:
     path = ("inference_stats", name)
-    return StageShare(_grown(before, after, *path, "count"), _grown(before, after, *path, "ns"))
+    return StageShare(_increase(before, after, *path, "count"), _increase(before, after, *path, "ns"))
 
 
 def _batches(before: Sequence[Reading], after: Sequence[Reading]) -> dict[int, int]:
@@ -94,16 +97,16 @@ def _executions(reading: Sequence[Reading]) -> dict[int, int]:
     return found
 
 
-def _grown(before: Sequence[Reading], after: Sequence[Reading], *path: str) -> int:
-    first, last = _added(before, path), _added(after, path)
+def _increase(before: Sequence[Reading], after: Sequence[Reading], *path: str) -> int:
+    first, last = _total(before, path), _total(after, path)
     return last - first if last >= first else last
 
 
-def _added(reading: Sequence[Reading], path: Sequence[str]) -> int:
+def _total(reading: Sequence[Reading], path: Sequence[str]) -> int:
     total = 0
     for version in reading:
         value: Any = version
         for key in path:
             value = value.get(key, {}) if isinstance(value, Mapping) else {}
-        total += int(value or 0)  # int64 may be text in JSON
+        total += int(value or 0)  # int64 may be a string in JSON
     return total

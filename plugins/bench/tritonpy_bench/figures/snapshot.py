@@ -1,4 +1,4 @@
-"""What client processes counted in a span of time."""
+"""Counts of client processes in a time span."""
 
 from __future__ import annotations
 
@@ -8,52 +8,53 @@ from typing import Any
 
 import msgspec
 
-from tritonpy_bench.figures.histogram import Histogram, merged
+from tritonpy_bench.figures.histogram import LatencyHistogram, merge
 
 
 class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
-    """Counts between two moments (ns of the machine's monotonic clock); durations in ns.
+    """Counts between two times of the machine's monotonic clock (ns); durations in ns.
 
-    `latency` is counted from the intended start, `service` from the moment the request was handed to the connection; both of requests that
-    succeeded. `late` is how long after the intended start the client woke up for it, `waited` how long it then found no free connection or
-    sequence. `first` and `between` are times to the first answer and between answers of requests on streams.
+    `latency` counts from the intended start of a request, `service` from when it was sent; both include
+    successful requests only. `late` is the client's delay in noticing that a request was due. `waited` is
+    the time without a free connection or sequence after that. `first` and `between` are the times to the
+    first response and between responses on streams.
     """
 
     begin_ns: int
     end_ns: int
-    latency: Histogram = Histogram()
-    service: Histogram = Histogram()
-    late: Histogram = Histogram()
-    waited: Histogram = Histogram()
-    first: Histogram = Histogram()
-    between: Histogram = Histogram()
+    latency: LatencyHistogram = LatencyHistogram()
+    service: LatencyHistogram = LatencyHistogram()
+    late: LatencyHistogram = LatencyHistogram()
+    waited: LatencyHistogram = LatencyHistogram()
+    first: LatencyHistogram = LatencyHistogram()
+    between: LatencyHistogram = LatencyHistogram()
     started: int = 0
     succeeded: int = 0
     responses: int = 0
     errors: dict[str, int] = {}
     cpu_ns: int = 0
     busiest: float = 0.0
-    """Share of a processor core that the busiest client process took."""
+    """Share of a CPU core that the busiest client process used."""
     starved: float = 0.0
-    """Share of the time that a client process was ready to run and had no processor: the one that waited most."""
-    # As it was at the end:
+    """Share of the time that a client process was ready to run but had no CPU; of the worst process."""
+    # State at the end of the span:
     in_flight: int = 0
     oldest_ns: int = 0
-    """How long ago the oldest unanswered request was to start."""
+    """Time since the intended start of the oldest request without a response."""
     unsent: int = 0
-    """Requests that were due and waited for a connection or a sequence."""
+    """Requests that are due and wait for a connection or a sequence."""
     warming: bool = False
     finished: bool = False
-    """All requests that were asked for have been made and answered."""
+    """Whether all requests of a fixed count have finished."""
 
     @property
     def seconds(self) -> float:
-        """How long it was."""
+        """The length of the span."""
         return (self.end_ns - self.begin_ns) / 1e9
 
     @property
     def failed(self) -> int:
-        """Requests that were answered with an error, or not at all."""
+        """Requests that ended with an error or without a response."""
         return sum(self.errors.values())
 
 
@@ -61,9 +62,9 @@ _HISTOGRAMS = ("latency", "service", "late", "waited", "first", "between")
 _SUMS = ("started", "succeeded", "responses", "cpu_ns")
 
 
-def side_by_side(parts: Sequence[Snapshot]) -> Snapshot:
-    """Join what several processes counted in the same span."""
-    return _joined(
+def join_parallel(parts: Sequence[Snapshot]) -> Snapshot:
+    """Join the counts of several processes in the same span."""
+    return _join(
         parts,
         busiest=max(part.busiest for part in parts),
         starved=max(part.starved for part in parts),
@@ -75,11 +76,11 @@ def side_by_side(parts: Sequence[Snapshot]) -> Snapshot:
     )
 
 
-def one_after_another(parts: Sequence[Snapshot]) -> Snapshot:
-    """Join spans that follow each other."""
+def join_consecutive(parts: Sequence[Snapshot]) -> Snapshot:
+    """Join the counts of consecutive spans."""
     last = parts[-1]
     seconds = sum(part.seconds for part in parts) or 1.0
-    return _joined(
+    return _join(
         parts,
         busiest=sum(part.busiest * part.seconds for part in parts) / seconds,
         starved=sum(part.starved * part.seconds for part in parts) / seconds,
@@ -91,19 +92,19 @@ def one_after_another(parts: Sequence[Snapshot]) -> Snapshot:
     )
 
 
-def _joined(parts: Sequence[Snapshot], **rest: float | bool) -> Snapshot:
+def _join(parts: Sequence[Snapshot], **rest: float | bool) -> Snapshot:
     fields: dict[str, Any] = dict(rest)
     for name in _HISTOGRAMS:
-        fields[name] = merged(getattr(part, name) for part in parts)
+        fields[name] = merge(getattr(part, name) for part in parts)
     for name in _SUMS:
         fields[name] = sum(getattr(part, name) for part in parts)
-    fields["errors"] = _added(part.errors for part in parts)
+    fields["errors"] = _sum_counts(part.errors for part in parts)
     fields["begin_ns"] = min(part.begin_ns for part in parts)
     fields["end_ns"] = max(part.end_ns for part in parts)
     return Snapshot(**fields)
 
 
-def _added(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+def _sum_counts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     whole: Counter[str] = Counter()
     for part in counts:
         whole.update(part)

@@ -1,4 +1,4 @@
-"""When measuring may end: the last windows agree with each other."""
+"""Stability of a measurement: the last windows agree."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import msgspec
 from tritonpy_bench.figures.snapshot import Snapshot
 
 AGREEING = 3
-"""How many windows must agree; a result is made of them."""
+"""The number of windows that must agree; the result is computed from them."""
 
 
 class Window(msgspec.Struct, frozen=True):
-    """One measurement: requests per second that succeeded, and the latency (ns) that is watched."""
+    """Successful requests per second, and the latency (ns) used for stability."""
 
     rate: float
     latency_ns: float
 
 
 def window(snapshot: Snapshot, percentile: int | None) -> Window:
-    """Return the two figures of a window; `percentile` None watches the mean."""
+    """Return rate and latency of a window; `percentile` None selects the mean."""
     latency = snapshot.latency
     watched = latency.mean if percentile is None else latency.percentile(percentile)
     return Window(snapshot.succeeded / max(snapshot.seconds, 1e-9), watched)
 
 
-def stable(windows: Sequence[Window], percent: float) -> bool:
-    """Whether the last three windows differ by at most `percent` in rate and in latency: the greatest from the least."""
+def windows_agree(windows: Sequence[Window], percent: float) -> bool:
+    """Return whether rate and latency of the last three windows differ by at most `percent`."""
     last = windows[-AGREEING:]
     if len(last) < AGREEING or any(each.rate <= 0 for each in last):
         return False

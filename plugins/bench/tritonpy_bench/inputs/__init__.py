@@ -1,3 +1,3 @@
-"""The tensors that are sent."""
+"""Input tensors of requests: generated, or read from files."""
 
 from __future__ import annotations

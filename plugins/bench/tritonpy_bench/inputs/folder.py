@@ -1,4 +1,4 @@
-"""Inputs from a folder: one file per input, with its name."""
+"""Inputs from a folder with one file per input, named as the input."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from pathlib import Path
 from tritonpy_bench.inputs.shapes import Shapes, shape_of
 from tritonpy_bench.inputs.tensor import InputTensor, from_bytes, from_values
 from tritonpy_bench.options import BadUsage
-from tritonpy_bench.target.facts import ModelFacts
+from tritonpy_bench.target.metadata import ModelDescription
 
 
-def read_folder(folder: Path, facts: ModelFacts, given: Shapes) -> tuple[InputTensor, ...]:
-    """Return one step: the bytes of each input's file, of strings its lines. Raises BadUsage for a file that is missing or of a wrong size."""
+def read_folder(folder: Path, model: ModelDescription, given: Shapes) -> tuple[InputTensor, ...]:
+    """Return one step: the bytes of each file, or its lines for strings.
+
+    Raises BadUsage if a file is missing or has the wrong size.
+    """
     tensors = []
-    for tensor in facts.inputs:
+    for tensor in model.inputs:
         path = folder / tensor.name
         if not path.is_file():
             if tensor.optional:
                 continue
-            raise BadUsage(f"--input-data {folder}: there is no file '{tensor.name}' for the input of that name")
-        shape = shape_of(tensor, given, facts.name)
+            raise BadUsage(f"--input-data {folder}: the file '{tensor.name}' for the input of that name is missing")
+        shape = shape_of(tensor, given, model.name)
         content = path.read_bytes()
         if tensor.datatype == "BYTES":
             tensors.append(from_values(tensor.name, "BYTES", shape, content.splitlines()))

@@ -1,4 +1,4 @@
-"""Inputs that need no file: random ones and zeros."""
+"""Generated inputs: random values and zeros."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ import numpy.typing as npt
 from tritonpy import DTYPES
 from tritonpy_bench.inputs.tensor import InputTensor, from_values
 from tritonpy_bench.options import BadUsage, BenchOptions
-from tritonpy_bench.target.facts import TensorFacts
+from tritonpy_bench.target.metadata import TensorDescription
 
 _LETTERS = np.array(list(string.ascii_letters + string.digits))
-_MOST = 100
+_INTEGER_BOUND = 100
 
 
 def random_tensor(
-    facts: TensorFacts, shape: tuple[int, ...], options: BenchOptions, chance: np.random.Generator
+    tensor: TensorDescription, shape: tuple[int, ...], options: BenchOptions, rng: np.random.Generator
 ) -> InputTensor:
-    """Return integers from 0 to 99, numbers from 0 to 1, or strings of letters and digits."""
-    if facts.datatype == "BYTES":
-        return from_values(facts.name, "BYTES", shape, _texts(math.prod(shape), options, chance))
-    dtype = _dtype(facts)
+    """Return a tensor of integers 0 to 99, floats 0 to 1, or strings of letters and digits."""
+    if tensor.datatype == "BYTES":
+        return from_values(tensor.name, "BYTES", shape, _texts(math.prod(shape), options, rng))
+    dtype = _dtype(tensor)
     values: npt.NDArray[np.generic] = (
-        chance.integers(0, 2 if facts.datatype == "BOOL" else _MOST, math.prod(shape)).astype(dtype)
-        if np.issubdtype(dtype, np.integer) or facts.datatype == "BOOL"
-        else chance.random(math.prod(shape), np.float32).astype(dtype)
+        rng.integers(0, 2 if tensor.datatype == "BOOL" else _INTEGER_BOUND, math.prod(shape)).astype(dtype)
+        if np.issubdtype(dtype, np.integer) or tensor.datatype == "BOOL"
+        else rng.random(math.prod(shape), np.float32).astype(dtype)
     )
-    return InputTensor(facts.name, facts.datatype, shape, values.tobytes())
+    return InputTensor(tensor.name, tensor.datatype, shape, values.tobytes())
 
 
-def zero_tensor(facts: TensorFacts, shape: tuple[int, ...], options: BenchOptions) -> InputTensor:
-    """Return zeros; strings are empty, or what `--string-data` says."""
-    if facts.datatype == "BYTES":
-        return from_values(facts.name, "BYTES", shape, [options.string_data or ""] * math.prod(shape))
-    return InputTensor(facts.name, facts.datatype, shape, bytes(math.prod(shape) * _dtype(facts).itemsize))
+def zero_tensor(tensor: TensorDescription, shape: tuple[int, ...], options: BenchOptions) -> InputTensor:
+    """Return a tensor of zeros; strings are empty or the value of `--string-data`."""
+    if tensor.datatype == "BYTES":
+        return from_values(tensor.name, "BYTES", shape, [options.string_data or ""] * math.prod(shape))
+    return InputTensor(tensor.name, tensor.datatype, shape, bytes(math.prod(shape) * _dtype(tensor).itemsize))
 
 
-def _texts(count: int, options: BenchOptions, chance: np.random.Generator) -> list[str]:
+def _texts(count: int, options: BenchOptions, rng: np.random.Generator) -> list[str]:
     if options.string_data is not None:
         return [options.string_data] * count
-    letters = chance.choice(_LETTERS, (count, options.string_length))
+    letters = rng.choice(_LETTERS, (count, options.string_length))
     return ["".join(row) for row in letters]
 
 
-def _dtype(facts: TensorFacts) -> np.dtype[np.generic]:
-    if facts.datatype not in DTYPES:
-        raise BadUsage(f"input '{facts.name}' has the type {facts.datatype}, which is not known")
-    return DTYPES[facts.datatype]
+def _dtype(tensor: TensorDescription) -> np.dtype[np.generic]:
+    if tensor.datatype not in DTYPES:
+        raise BadUsage(f"input '{tensor.name}' has the unknown type {tensor.datatype}")
+    return DTYPES[tensor.datatype]

@@ -13,16 +13,17 @@ import msgspec
 from tritonpy_bench.inputs.shapes import Shapes, fits, shape_of
 from tritonpy_bench.inputs.tensor import InputTensor, from_bytes, from_values
 from tritonpy_bench.options import BadUsage
-from tritonpy_bench.target.facts import ModelFacts, TensorFacts
+from tritonpy_bench.target.metadata import ModelDescription, TensorDescription
 
 Step = tuple[InputTensor, ...]
 
 
-def read_streams(path: Path, facts: ModelFacts, given: Shapes) -> list[list[Step]]:
-    """Return the data streams of a file: lists of steps, each with one tensor per input, without the batch.
+def read_streams(path: Path, model: ModelDescription, given: Shapes) -> list[list[Step]]:
+    """Return the data streams of a file: lists of steps, each with one unbatched tensor per input.
 
-    `{"data": [STEP, …]}` is one stream, `{"data": [[STEP, …], …]}` several. A step gives each input as values, flat or nested, as
-    `{"content": VALUES, "shape": [...]}`, or as `{"b64": TEXT}`. Raises BadUsage naming the file and the step.
+    `{"data": [STEP, …]}` is one stream, `{"data": [[STEP, …], …]}` several. A step has each input as flat
+    or nested values, as `{"content": VALUES, "shape": [...]}`, or as `{"b64": TEXT}`.
+    Raises BadUsage with the file and the step.
     """
     data = _data(path)
     if not any(isinstance(each, list) for each in data):
@@ -30,13 +31,13 @@ def read_streams(path: Path, facts: ModelFacts, given: Shapes) -> list[list[Step
     streams = []
     for number, stream in enumerate(data):
         if not isinstance(stream, list) or not stream:
-            raise BadUsage(f"{path}: stream {number} of 'data' is no list of steps")
+            raise BadUsage(f"{path}: stream {number} of 'data' is not a list of steps")
         steps = []
-        for place, step in enumerate(stream):
+        for index, step in enumerate(stream):
             try:
-                steps.append(_step(step, facts, given))
+                steps.append(_step(step, model, given))
             except BadUsage as error:
-                raise BadUsage(f"{path}: stream {number}, step {place}: {error}") from error
+                raise BadUsage(f"{path}: stream {number}, step {index}: {error}") from error
         streams.append(steps)
     return streams
 
@@ -52,26 +53,26 @@ def _data(path: Path) -> list[Any]:
     return data
 
 
-def _step(step: Any, facts: ModelFacts, given: Shapes) -> Step:
+def _step(step: Any, model: ModelDescription, given: Shapes) -> Step:
     if not isinstance(step, Mapping):
-        raise BadUsage("it is no object with inputs by name")
+        raise BadUsage("it is not an object with inputs by name")
     tensors = []
-    for tensor in facts.inputs:
+    for tensor in model.inputs:
         if tensor.name in step:
-            tensors.append(_tensor(tensor, step[tensor.name], facts, given))
+            tensors.append(_tensor(tensor, step[tensor.name], model, given))
         elif not tensor.optional:
             raise BadUsage(f"input '{tensor.name}' is missing")
     return tuple(tensors)
 
 
-def _tensor(tensor: TensorFacts, value: Any, facts: ModelFacts, given: Shapes) -> InputTensor:
+def _tensor(tensor: TensorDescription, value: Any, model: ModelDescription, given: Shapes) -> InputTensor:
     content, shape = value, None
     if isinstance(value, Mapping):
         content = value.get("content", value if "b64" in value else None)
         shape = value.get("shape")
     if content is None:
         raise BadUsage(f"input '{tensor.name}' has neither 'content' nor 'b64'")
-    dims = _shape(tensor, shape, facts, given)
+    dims = _shape(tensor, shape, model, given)
     if not isinstance(content, Mapping):
         return from_values(tensor.name, tensor.datatype, dims, content)
     try:
@@ -79,12 +80,12 @@ def _tensor(tensor: TensorFacts, value: Any, facts: ModelFacts, given: Shapes) -
             tensor.name, tensor.datatype, dims, base64.b64decode(str(content.get("b64", "")), validate=True)
         )
     except binascii.Error as error:
-        raise BadUsage(f"input '{tensor.name}' is no base64: {error}") from error
+        raise BadUsage(f"input '{tensor.name}' is not base64: {error}") from error
 
 
-def _shape(tensor: TensorFacts, told: Any, facts: ModelFacts, given: Shapes) -> tuple[int, ...]:
-    if told is None:
-        return shape_of(tensor, given, facts.name)
-    if not isinstance(told, list) or not all(isinstance(dim, int) for dim in told) or not fits(told, tensor.dims):
-        raise BadUsage(f"the shape {told} of input '{tensor.name}' does not fit the model's {list(tensor.dims)}")
-    return tuple(told)
+def _shape(tensor: TensorDescription, shape: Any, model: ModelDescription, given: Shapes) -> tuple[int, ...]:
+    if shape is None:
+        return shape_of(tensor, given, model.name)
+    if not isinstance(shape, list) or not all(isinstance(dim, int) for dim in shape) or not fits(shape, tensor.dims):
+        raise BadUsage(f"the shape {shape} of input '{tensor.name}' does not fit the model's {list(tensor.dims)}")
+    return tuple(shape)

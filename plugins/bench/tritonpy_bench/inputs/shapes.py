@@ -1,46 +1,51 @@
-"""The shape of each input: the model's, or what the user says where it varies."""
+"""Shapes of inputs: from the model, or from the user for variable dimensions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from tritonpy_bench.options import BadUsage
-from tritonpy_bench.target.facts import ModelFacts, TensorFacts
+from tritonpy_bench.target.metadata import ModelDescription, TensorDescription
 
 Shapes = Mapping[str, tuple[int, ...]]
 
 
-def given_shapes(facts: ModelFacts, shapes: Sequence[tuple[str, tuple[int, ...]]]) -> dict[str, tuple[int, ...]]:
-    """Check what `--shape` gives. Raises BadUsage for an input that is not there, or a shape that contradicts the model's."""
-    known = {tensor.name: tensor for tensor in facts.inputs}
+def checked_shapes(
+    model: ModelDescription, shapes: Sequence[tuple[str, tuple[int, ...]]]
+) -> dict[str, tuple[int, ...]]:
+    """Return the shapes given by `--shape`. Raises BadUsage for an unknown input or a wrong shape."""
+    known = {tensor.name: tensor for tensor in model.inputs}
     for name, shape in shapes:
         if name not in known:
-            raise BadUsage(f"--shape {name}: model '{facts.name}' has no such input; it has {', '.join(known)}")
+            raise BadUsage(f"--shape {name}: model '{model.name}' has no such input; it has {', '.join(known)}")
         if not fits(shape, known[name].dims):
             raise BadUsage(
-                f"--shape {name}:{_text(shape)} does not fit the model's {list(known[name].dims)}"
-                + (" (the batch is not part of it: -b says how large it is)" if facts.max_batch_size else "")
+                f"--shape {name}:{_join_dims(shape)} does not fit the model's {list(known[name].dims)}"
+                + (" (without the batch dimension: set the batch size with -b)" if model.max_batch_size else "")
             )
     return dict(shapes)
 
 
-def shape_of(tensor: TensorFacts, given: Shapes, model: str) -> tuple[int, ...]:
-    """Return the shape of one element of a batch. Raises BadUsage that says what to type where it varies and nothing is given."""
+def shape_of(tensor: TensorDescription, given: Shapes, model: str) -> tuple[int, ...]:
+    """Return the shape of one batch element.
+
+    Raises BadUsage, with an example for `--shape`, if a variable shape is not given.
+    """
     if tensor.name in given:
         return given[tensor.name]
     if -1 in tensor.dims:
-        example = _text([8 if dim == -1 else dim for dim in tensor.dims])
+        example = _join_dims([8 if dim == -1 else dim for dim in tensor.dims])
         raise BadUsage(
-            f"input '{tensor.name}' of model '{model}' has the shape {list(tensor.dims)}, which varies: "
-            f"say which, for example --shape {tensor.name}:{example}"
+            f"input '{tensor.name}' of model '{model}' has the variable shape {list(tensor.dims)}: "
+            f"set it, for example with --shape {tensor.name}:{example}"
         )
     return tensor.dims
 
 
 def fits(shape: Sequence[int], dims: Sequence[int]) -> bool:
-    """Whether a shape is one of those that the model takes."""
+    """Return whether a shape matches the model's dimensions."""
     return len(shape) == len(dims) and all(dim in {-1, have} for have, dim in zip(shape, dims, strict=True))
 
 
-def _text(dims: Sequence[int]) -> str:
+def _join_dims(dims: Sequence[int]) -> str:
     return ",".join(map(str, dims))

@@ -1,3 +1,3 @@
-"""When requests start: closed and open loops, arrivals, sequences."""
+"""Load generation: closed and open loops, arrival times, and sequences."""
 
 from __future__ import annotations

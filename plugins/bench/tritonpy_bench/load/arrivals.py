@@ -1,4 +1,4 @@
-"""When the requests of an open loop are meant to start, in ns after its beginning. Nothing here knows how the server does."""
+"""Arrival times of an open loop, in ns after its start, independent of the server."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from pathlib import Path
 from tritonpy_bench.options import BadUsage
 
 
-def constant(rate: float) -> Iterator[int]:
-    """Yield equal distances: request n starts n / `rate` seconds after the beginning, without error of rounding that grows."""
+def constant_arrivals(rate: float) -> Iterator[int]:
+    """Yield equally spaced arrivals: request n at n / `rate` seconds, without growing rounding errors."""
     return (int(number * 1e9 / rate) for number in count())
 
 
-def poisson(rate: float, seed: int) -> Iterator[int]:
-    """Yield arrivals that know nothing of each other, `rate` per second in the mean; the same for the same seed."""
-    chance = random.Random(seed)  # noqa: S311  nothing secret
+def poisson_arrivals(rate: float, seed: int) -> Iterator[int]:
+    """Yield Poisson arrivals, `rate` per second on average. Equal seeds give equal arrivals."""
+    rng = random.Random(seed)  # noqa: S311  not for security
     at = 0.0
     while True:
-        at += chance.expovariate(rate)
+        at += rng.expovariate(rate)
         yield int(at * 1e9)
 
 
-def spaced(intervals_us: Sequence[int]) -> Iterator[int]:
-    """Yield arrivals with these distances (us), over and over."""
+def spaced_arrivals(intervals_us: Sequence[int]) -> Iterator[int]:
+    """Yield arrivals with these intervals (us), repeated endlessly."""
     at = 0
     for interval in cycle(intervals_us):
         yield at
         at += interval * 1000
 
 
-def dealt(arrivals: Iterator[int], hand: int, hands: int) -> Iterator[int]:
-    """Yield what one of several client processes takes of the arrivals: together they make them all, none twice."""
-    return islice(arrivals, hand, None, hands)
+def client_arrivals(arrivals: Iterator[int], client_index: int, client_count: int) -> Iterator[int]:
+    """Yield one client process's share of the arrivals; each arrival belongs to exactly one client."""
+    return islice(arrivals, client_index, None, client_count)
 
 
 def read_intervals(path: Path) -> list[int]:
-    """Read a file with one distance in microseconds a line. Raises BadUsage."""
+    """Read a file with one interval in microseconds per line. Raises BadUsage."""
     try:
         intervals = [int(line) for line in path.read_text(encoding="utf-8").split()]
     except (OSError, ValueError) as error:
         raise BadUsage(f"--request-intervals {path}: {error}") from error
     if not intervals or min(intervals) < 0 or not any(intervals):
-        raise BadUsage(f"--request-intervals {path}: expected at least one distance greater than 0, and none less")
+        raise BadUsage(f"--request-intervals {path}: expected intervals of at least 0, not all of them 0")
     return intervals

@@ -1,21 +1,21 @@
-"""Closed loop: so many requests are always in flight; the next goes out when one is answered."""
+"""Closed loop: a fixed number of requests in flight; the next one starts when one finishes."""
 
 from __future__ import annotations
 
-from tritonpy_bench.load.exchange import Carrier
+from tritonpy_bench.load.exchange import RequestSender
 from tritonpy_bench.load.loop import Loop
 
 
 class ClosedLoop(Loop):
-    """Every carrier is always busy. A latency begins when its request is sent."""
+    """Keeps every sender busy. Latency counts from when a request is sent."""
 
     def start(self) -> None:
-        """Send on every carrier."""
-        for carrier in self._carriers:
-            self._free(carrier)
+        """Send a request on every sender."""
+        for sender in self._senders:
+            self._send_next(sender)
 
-    def _free(self, carrier: Carrier) -> None:
-        if self._stopping or self._budget.spent:
-            self._close(carrier)
+    def _send_next(self, sender: RequestSender) -> None:
+        if self._stopping or self._budget.exhausted:
+            self._end_sequence(sender)
         else:
-            self._send(carrier)
+            self._send(sender)

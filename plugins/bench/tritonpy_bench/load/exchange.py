@@ -1,4 +1,4 @@
-"""One request on its way, and what carries it."""
+"""A request in flight with its times, and the interface of request senders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from tritonpy_bench.load.jobs import Job
 
 
 class Exchange:
-    """A request and its times, in ns of the monotonic clock; `counted` is false while a loop warms up and when it ends."""
+    """A request and its times in ns of the monotonic clock.
+
+    `counted` is false for requests of the warm-up and those that only end a sequence.
+    """
 
     __slots__ = ("between", "counted", "first", "intended", "job", "last", "noticed", "responses", "sent")
 
@@ -24,8 +27,8 @@ class Exchange:
         self.last = 0
         self.between: list[int] | None = None
 
-    def answered(self, now: int) -> None:
-        """Note one answer of a stream, the last or one of many."""
+    def add_response(self, now: int) -> None:
+        """Record one response of a stream, received at `now`."""
         if self.between is None:
             self.responses = 0
             self.between = []
@@ -36,26 +39,29 @@ class Exchange:
         self.responses += 1
 
 
-class Lost(str):
-    """The text of an error that says that there is no connection: who sends again should wait a little."""
+class LostConnection(str):
+    """An error text for a missing connection: the sender pauses before the next request."""
 
     __slots__ = ()
 
 
-class Carrier(ABC):
-    """Takes one request at a time to the server. `number` is its place; `on_end` is called from the event loop, never from inside `send`."""
+class RequestSender(ABC):
+    """Sends one request at a time to the server; `number` is its slot.
+
+    `on_end` is called from the event loop, never from within `send`.
+    """
 
     number: int
-    on_end: Callable[[Carrier, Exchange, str | None], None]
-    """With None when it succeeded, or with the text of what went wrong."""
+    on_end: Callable[[RequestSender, Exchange, str | None], None]
+    """Called with None if the request succeeded, else with the error text."""
 
     async def open(self) -> None:
         """Connect (optional). Raises OSError."""
 
     @abstractmethod
     def send(self, exchange: Exchange) -> None:
-        """Send a request; the one before has ended."""
+        """Send a request; the previous one has ended."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give up what is in flight, without a word."""
+        """Cancel the request in flight without calling `on_end`."""

@@ -1,4 +1,4 @@
-"""What each request is: which inputs, and which part of which sequence."""
+"""Sources of requests: the inputs of each request and its position in a sequence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import count, cycle
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Inputs by their number; `sequence` 0 belongs to none."""
+    """One request to send: the number of its inputs; `sequence` is 0 outside of sequences."""
 
     step: int
     sequence: int = 0
@@ -19,33 +19,34 @@ class Job:
     end: bool = False
 
 
-class Jobs(ABC):
-    """Where a loop takes its requests from. A *place* is one of the requests that may be in flight at a time."""
+class JobSource(ABC):
+    """Source of a loop's requests. A *slot* is one of the requests that may be in flight at a time."""
 
     @abstractmethod
-    def take(self, place: int) -> Job:
-        """Return what this place sends next."""
+    def next_job(self, slot: int) -> Job:
+        """Return the next job of a slot."""
 
-    def closing(self, place: int) -> Job | None:
-        """Return what ends whatever the place has begun, or None."""
+    def closing_job(self, slot: int) -> Job | None:
+        """Return the job that ends the slot's open sequence, or None."""
         return None
 
 
-class PlainJobs(Jobs):
-    """All inputs in turn."""
+class PlainJobSource(JobSource):
+    """Cycles through all inputs."""
 
     def __init__(self, steps: int) -> None:
         self._jobs = cycle([Job(step) for step in range(steps)])
 
-    def take(self, place: int) -> Job:
-        """Return the next inputs."""
+    def next_job(self, slot: int) -> Job:
+        """Return the job with the next inputs."""
         return next(self._jobs)
 
 
-class SequenceJobs(Jobs):
-    """One open sequence per place: its requests in order, each with the sequence's id, the first and the last marked.
+class SequenceJobSource(JobSource):
+    """One open sequence per slot, with its requests in order.
 
-    `streams` are numbers of inputs: each new sequence takes the next stream, and begins it again where it is shorter than the sequence.
+    `streams` are lists of input numbers. Each new sequence takes the next stream and repeats it if the
+    sequence is longer.
     """
 
     def __init__(self, streams: Sequence[Sequence[int]], lengths: Iterator[int], ids: Iterator[int]) -> None:
@@ -54,22 +55,22 @@ class SequenceJobs(Jobs):
         self._ids = ids
         self._open: dict[int, _OpenSequence] = {}
 
-    def take(self, place: int) -> Job:
-        """Return the next request of the place's sequence, or the first of a new one."""
-        sequence = self._open.get(place)
+    def next_job(self, slot: int) -> Job:
+        """Return the next request of the slot's sequence, or the first of a new one."""
+        sequence = self._open.get(slot)
         if sequence is None:
-            sequence = self._open[place] = self._begun()
+            sequence = self._open[slot] = self._begin_sequence()
         job = sequence.next()
         if job.end:
-            del self._open[place]
+            del self._open[slot]
         return job
 
-    def closing(self, place: int) -> Job | None:
-        """Return a last request for the place's sequence where one is open."""
-        sequence = self._open.pop(place, None)
+    def closing_job(self, slot: int) -> Job | None:
+        """Return the last request of the slot's open sequence, or None."""
+        sequence = self._open.pop(slot, None)
         return None if sequence is None else sequence.last()
 
-    def _begun(self) -> _OpenSequence:
+    def _begin_sequence(self) -> _OpenSequence:
         used = {sequence.number for sequence in self._open.values()}
         number = next(number for number in self._ids if number not in used)
         stream = next(self._streams)
@@ -94,15 +95,15 @@ class _OpenSequence:
 
 
 def sequence_lengths(base: int, variation: float, seed: int) -> Iterator[int]:
-    """Yield lengths within `variation` percent of `base`, at least 1."""
-    chance = random.Random(seed)  # noqa: S311  nothing secret
+    """Yield random lengths within `variation` percent of `base`, at least 1."""
+    rng = random.Random(seed)  # noqa: S311  nothing secret
     spread = int(base * variation / 100)
     while True:
-        yield max(base + chance.randint(-spread, spread), 1)
+        yield max(base + rng.randint(-spread, spread), 1)
 
 
-def sequence_ids(start: int, end: int | None, hand: int, hands: int) -> Iterator[int]:
-    """Yield the ids that one of several client processes uses: from `start` up to `end` (excluded) over and over, or without bound."""
+def sequence_ids(start: int, end: int | None, client_index: int, client_count: int) -> Iterator[int]:
+    """Yield one client process's sequence ids from `start`: endlessly, or repeated below `end`."""
     if end is None:
-        return count(start + hand, hands)
-    return cycle(range(start + hand, end, hands))
+        return count(start + client_index, client_count)
+    return cycle(range(start + client_index, end, client_count))

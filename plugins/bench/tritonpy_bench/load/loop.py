@@ -1,134 +1,135 @@
-"""What closed and open loops share: a budget of requests, errors that are waited out, and an orderly end."""
+"""Base of closed and open loops: request budget, pause after lost connections, and shutdown."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
-from tritonpy_bench.load.exchange import Carrier, Exchange, Lost
-from tritonpy_bench.load.jobs import Jobs
-from tritonpy_bench.load.ledger import Ledger
+from tritonpy_bench.load.exchange import Exchange, LostConnection, RequestSender
+from tritonpy_bench.load.jobs import JobSource
+from tritonpy_bench.load.request_recorder import RequestRecorder
 
 PAUSE_S = 0.1
-"""How long a place rests after its connection was lost: a server that is gone is not hammered."""
+"""Pause of a slot after its connection was lost, in seconds, to spare a restarting server."""
 
 
-class Budget:
-    """How many requests are made: `warmup` that are not counted, then `limit` (None: as many as there is time for)."""
+class RequestBudget:
+    """The number of requests to send: `warmup` uncounted ones, then `limit` (None: unlimited)."""
 
     def __init__(self, warmup: int = 0, limit: int | None = None) -> None:
         self._warmup = warmup
         self._left = None if limit is None else warmup + limit
-        self._begun = self._ended = 0
+        self._started = self._ended = 0
 
     @property
-    def spent(self) -> bool:
-        """No more may begin."""
-        return self.spent_with(0)
+    def exhausted(self) -> bool:
+        """Whether no further request may start."""
+        return self.is_exhausted_after(0)
 
-    def spent_with(self, more: int) -> bool:
-        """No more may begin, when `more` beside those that did will."""
-        return self._left is not None and self._begun + more >= self._left
+    def is_exhausted_after(self, more: int) -> bool:
+        """Return whether no further request may start after `more` additional ones."""
+        return self._left is not None and self._started + more >= self._left
 
     @property
     def warming(self) -> bool:
-        """Some that are not counted have not ended."""
+        """Whether requests of the warm-up have not finished."""
         return self._ended < self._warmup
 
     def begin(self) -> bool:
-        """Take one; return whether it counts."""
-        self._begun += 1
-        return self._begun > self._warmup
+        """Use one request of the budget and return whether it is counted."""
+        self._started += 1
+        return self._started > self._warmup
 
     def end(self, counted: bool) -> None:
-        """Note an end."""
+        """Record the end of a request."""
         self._ended += not counted
 
 
 class Loop(ABC):
-    """Sends requests by its carriers, one in flight on each. `later(seconds, call)` is the event loop's timer.
+    """Sends requests on its senders, one in flight on each.
 
-    Times come from `clock` (ns). Subclasses decide when a carrier that is free sends again.
+    `clock` returns ns, and `call_later(seconds, callback)` is the event loop's timer. Subclasses decide
+    when an idle sender sends again.
     """
 
     def __init__(
         self,
-        carriers: Sequence[Carrier],
-        jobs: Jobs,
-        ledger: Ledger,
-        budget: Budget,
+        senders: Sequence[RequestSender],
+        jobs: JobSource,
+        recorder: RequestRecorder,
+        budget: RequestBudget,
         clock: Callable[[], int],
-        later: Callable[[float, Callable[[], None]], object],
+        call_later: Callable[[float, Callable[[], None]], object],
     ) -> None:
-        self._carriers = carriers
+        self._senders = senders
         self._jobs = jobs
-        self._ledger = ledger
+        self._recorder = recorder
         self._budget = budget
         self._clock = clock
-        self._later = later
+        self._call_later = call_later
         self._stopping = False
-        self._on_quiet: Callable[[], None] | None = None
-        for carrier in carriers:
-            carrier.on_end = self._ended
+        self._on_idle: Callable[[], None] | None = None
+        for sender in senders:
+            sender.on_end = self._ended
 
     @abstractmethod
     def start(self) -> None:
-        """Begin."""
+        """Start sending."""
 
     @abstractmethod
-    def _free(self, carrier: Carrier) -> None:
-        """Give a carrier that has nothing in flight its next request, or let it rest."""
+    def _send_next(self, sender: RequestSender) -> None:
+        """Send the next request on a sender without a request in flight, or leave it idle."""
 
     @property
     def warming(self) -> bool:
-        """Requests that are not counted are under way."""
+        """Whether requests of the warm-up are in flight."""
         return self._budget.warming
 
     @property
     def finished(self) -> bool:
-        """All requests of the budget were made and have ended."""
-        return self._budget.spent and not self._ledger.in_flight
+        """Whether all requests of the budget have finished."""
+        return self._budget.exhausted and not self._recorder.in_flight
 
-    def stop(self, on_quiet: Callable[[], None]) -> None:
-        """Begin no more, but for the last request of each open sequence; `on_quiet` is called when nothing is in flight any more."""
+    def stop(self, on_idle: Callable[[], None]) -> None:
+        """Send only the last request of each open sequence; call `on_idle` when nothing is in flight."""
         self._stopping = True
-        self._on_quiet = on_quiet
-        self._end_open()
-        self._tell_quiet()
+        self._on_idle = on_idle
+        self._end_idle_sequences()
+        self._notify_idle()
 
-    def _end_open(self) -> None:
-        """End what carriers that are idle have open; the busy ones are told to when they are free."""
+    def _end_idle_sequences(self) -> None:
+        """End the open sequences of idle senders; busy senders end theirs after their request."""
 
-    def _send(self, carrier: Carrier, intended: int | None = None, noticed: int | None = None) -> None:
-        """Send the place's next request; it was due at `intended`, which was seen at `noticed` (default of both: now)."""
+    def _send(self, sender: RequestSender, intended: int | None = None, noticed: int | None = None) -> None:
+        """Send the slot's next request, due at `intended` and noticed at `noticed` (default: now)."""
         counted = self._budget.begin()
-        job = self._jobs.take(carrier.number)
+        job = self._jobs.next_job(sender.number)
         now = self._clock()
         exchange = Exchange(
             job, now if intended is None else intended, now if noticed is None else noticed, now, counted
         )
-        self._ledger.began(exchange)
-        carrier.send(exchange)
+        self._recorder.request_started(exchange)
+        sender.send(exchange)
 
-    def _close(self, carrier: Carrier) -> None:
-        """End what the carrier's place has open."""
-        job = self._jobs.closing(carrier.number)
+    def _end_sequence(self, sender: RequestSender) -> None:
+        """End the open sequence of the sender's slot."""
+        job = self._jobs.closing_job(sender.number)
         if job is not None:
             now = self._clock()
             exchange = Exchange(job, now, now, now, counted=False)
-            self._ledger.began(exchange)
-            carrier.send(exchange)
+            self._recorder.request_started(exchange)
+            sender.send(exchange)
 
-    def _ended(self, carrier: Carrier, exchange: Exchange, error: str | None) -> None:
-        self._ledger.ended(exchange, error)
+    def _ended(self, sender: RequestSender, exchange: Exchange, error: str | None) -> None:
+        self._recorder.request_ended(exchange, error)
         if not self._stopping:
             self._budget.end(exchange.counted)
-        if isinstance(error, Lost):
-            self._later(PAUSE_S, lambda: self._free(carrier))
+        if isinstance(error, LostConnection):
+            self._call_later(PAUSE_S, lambda: self._send_next(sender))
         else:
-            self._free(carrier)
-        self._tell_quiet()
+            self._send_next(sender)
+        self._notify_idle()
 
-    def _tell_quiet(self) -> None:
-        if self._on_quiet is not None and not self._ledger.in_flight:
-            self._on_quiet()
+    def _notify_idle(self) -> None:
+        if self._on_idle is not None and not self._recorder.in_flight:
+            self._on_idle()

@@ -1,53 +1,54 @@
-"""Open loop: requests start when they are due, however slow the answers are."""
+"""Open loop: requests start when they are due, independent of responses."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 
-from tritonpy_bench.load.exchange import Carrier
-from tritonpy_bench.load.jobs import Jobs
-from tritonpy_bench.load.ledger import Ledger
-from tritonpy_bench.load.loop import Budget, Loop
+from tritonpy_bench.load.exchange import RequestSender
+from tritonpy_bench.load.jobs import JobSource
+from tritonpy_bench.load.loop import Loop, RequestBudget
+from tritonpy_bench.load.request_recorder import RequestRecorder
 
 
 class OpenLoop(Loop):
-    """Sends at the times of `arrivals` (ns after the start), counted from `begin_ns`.
+    """Sends at the times of `arrivals` (ns after `begin_ns`).
 
-    A request that is due while every carrier is busy waits its turn, and its latency counts from when it was due: a server that stalls
-    is charged for every request that it kept waiting, not only for those that happened to be in flight (coordinated omission).
-    `wake_at(ns, call)` is a timer that has one time.
+    A request that is due while every sender is busy waits in order, and its latency counts from when it
+    was due. A stall of the server thus affects all requests that had to wait, not only those in flight
+    (no coordinated omission).
+    `wake_at(ns, call)` is a timer with one deadline.
     """
 
     def __init__(
         self,
-        carriers: Sequence[Carrier],
-        jobs: Jobs,
-        ledger: Ledger,
-        budget: Budget,
+        senders: Sequence[RequestSender],
+        jobs: JobSource,
+        recorder: RequestRecorder,
+        budget: RequestBudget,
         clock: Callable[[], int],
-        later: Callable[[float, Callable[[], None]], object],
+        call_later: Callable[[float, Callable[[], None]], object],
         *,
         arrivals: Iterator[int],
         begin_ns: int,
         wake_at: Callable[[int, Callable[[], None]], None],
     ) -> None:
-        super().__init__(carriers, jobs, ledger, budget, clock, later)
+        super().__init__(senders, jobs, recorder, budget, clock, call_later)
         self._arrivals = arrivals
         self._begin_ns = begin_ns
         self._wake_at = wake_at
         self._next = 0
         self._waiting: deque[tuple[int, int]] = deque()  # intended, noticed
-        self._idle = list(reversed(carriers))
-        ledger.watch_unsent(self._unsent)
+        self._idle = list(reversed(senders))
+        recorder.watch_unsent(self._unsent)
 
     def start(self) -> None:
-        """Wait for the first arrival."""
+        """Set the timer for the first arrival."""
         self._next = self._begin_ns + next(self._arrivals)
         self.wake()
 
     def wake(self) -> None:
-        """Begin everything that is due, and ask to be woken for the next."""
+        """Start all due requests and set the timer for the next one."""
         now = self._clock()
         while self._next <= now and self._open:
             self._arrived(self._next, now)
@@ -57,20 +58,20 @@ class OpenLoop(Loop):
 
     @property
     def finished(self) -> bool:
-        """All requests of the budget were made and have ended."""
+        """Whether all requests of the budget have finished."""
         return super().finished and not self._waiting
 
-    def _end_open(self) -> None:
-        """Let go of what was due and not sent, and end the open sequences."""
+    def _end_idle_sequences(self) -> None:
+        """Drop due, unsent requests and end the open sequences of idle senders."""
         self._waiting.clear()
-        for carrier in self._idle:
-            self._close(carrier)
+        for sender in self._idle:
+            self._end_sequence(sender)
         self._idle.clear()
 
     @property
     def _open(self) -> bool:
-        """Whether more may become due: those that wait are part of the budget."""
-        return not self._stopping and not self._budget.spent_with(len(self._waiting))
+        """Whether further requests may become due; waiting ones are part of the budget."""
+        return not self._stopping and not self._budget.is_exhausted_after(len(self._waiting))
 
     def _arrived(self, intended: int, noticed: int) -> None:
         if self._idle:
@@ -78,13 +79,13 @@ class OpenLoop(Loop):
         else:
             self._waiting.append((intended, noticed))
 
-    def _free(self, carrier: Carrier) -> None:
+    def _send_next(self, sender: RequestSender) -> None:
         if self._stopping:
-            self._close(carrier)
+            self._end_sequence(sender)
         elif self._waiting:
-            self._send(carrier, *self._waiting.popleft())
+            self._send(sender, *self._waiting.popleft())
         else:
-            self._idle.append(carrier)
+            self._idle.append(sender)
 
     def _unsent(self) -> tuple[int, int | None]:
         return len(self._waiting), (self._waiting[0][0] if self._waiting else None)

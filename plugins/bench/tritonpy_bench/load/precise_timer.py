@@ -1,4 +1,4 @@
-"""A timer that is right to some tens of microseconds: event loops wait in whole milliseconds."""
+"""A timer with a precision of tens of microseconds; event loops wait in whole milliseconds."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ _NONBLOCK = os.O_NONBLOCK
 _ABSOLUTE = 1
 
 
-class _Moment(ctypes.Structure):
+class _Timespec(ctypes.Structure):
     _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 
 
-class _Setting(ctypes.Structure):
-    _fields_ = (("interval", _Moment), ("first", _Moment))
+class _Itimerspec(ctypes.Structure):
+    _fields_ = (("interval", _Timespec), ("first", _Timespec))
 
 
 class PreciseTimer:
-    """Calls back at a time of the monotonic clock: by Linux's timerfd, elsewhere by the loop's own timer. One time is set at most."""
+    """Calls back at a time of the monotonic clock; it has at most one deadline.
+
+    It uses timerfd on Linux and the event loop's timer on other systems.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -36,18 +39,18 @@ class PreciseTimer:
             loop.add_reader(self._file, self._fired)
 
     def at(self, due_ns: int, callback: Callable[[], None]) -> None:
-        """Call `callback` at `due_ns` (`time.monotonic_ns`), soon if that is past; what was set before is forgotten."""
+        """Call `callback` at `due_ns` (`time.monotonic_ns`), or soon if past; replaces an earlier deadline."""
         self._callback = callback
         if self._file < 0:
             if self._handle is not None:
                 self._handle.cancel()
             self._handle = self._loop.call_later(max(due_ns - time.monotonic_ns(), 0) / 1e9, callback)
             return
-        setting = _Setting(first=_Moment(*divmod(max(due_ns, 1), 1_000_000_000)))
+        setting = _Itimerspec(first=_Timespec(*divmod(max(due_ns, 1), 1_000_000_000)))
         self._library.timerfd_settime(self._file, _ABSOLUTE, ctypes.byref(setting), None)
 
     def close(self) -> None:
-        """Call back no more."""
+        """Cancel the timer."""
         if self._handle is not None:
             self._handle.cancel()
         if self._file >= 0:
@@ -58,7 +61,7 @@ class PreciseTimer:
     def _fired(self) -> None:
         try:
             os.read(self._file, 8)
-        except BlockingIOError:  # set anew since
+        except BlockingIOError:  # the deadline was replaced
             return
         if self._callback is not None:
             self._callback()

@@ -1,4 +1,4 @@
-"""What the process that makes the load costs, and what the machine withholds from it."""
+"""CPU time of the client process, and its time without a CPU."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ import time
 from typing import NamedTuple
 
 
-class Spent(NamedTuple):
-    """Since the process began, in ns: processor time of all its threads; time that its main thread was ready to run and had no processor."""
+class ProcessClocks(NamedTuple):
+    """Times since the process started, in ns.
+
+    `cpu` is the CPU time of all threads. `starved` is the time the main thread was ready but had no CPU.
+    """
 
     cpu: int
     starved: int
 
 
-def spent() -> Spent:
-    """Return both; `starved` stays 0 where the system does not tell (it is Linux that does)."""
+def read_process_clocks() -> ProcessClocks:
+    """Return both times; `starved` is 0 on systems other than Linux."""
     try:
         with open("/proc/self/schedstat", "rb", buffering=0) as file:
             waited = int(file.read().split()[1])
     except (OSError, IndexError, ValueError):
         waited = 0
-    return Spent(time.process_time_ns(), waited)
+    return ProcessClocks(time.process_time_ns(), waited)

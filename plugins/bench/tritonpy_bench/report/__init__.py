@@ -1,3 +1,3 @@
-"""What users see: live view, tables, CSV, JSON, HTML."""
+"""Reports: live view, plain text, CSV, JSON, and HTML."""
 
 from __future__ import annotations

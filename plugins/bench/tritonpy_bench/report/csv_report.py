@@ -1,4 +1,4 @@
-"""The table as CSV: perf_analyzer's columns by its names, then ours. Durations in microseconds."""
+"""CSV report: perf_analyzer's columns first, then additional ones. Durations are in microseconds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FIRST = {"concurrency": "Concurrency", "request_rate": "Request Rate", "request
 
 
 def write_csv(path: Path, result: Result) -> None:
-    """Write one line per level. Raises OSError."""
+    """Write one row per level. Raises OSError."""
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = [_row(level) for level in result.levels]
         writer = csv.DictWriter(file, list(rows[0]) if rows else ["Concurrency", "Inferences/Second"])
@@ -49,7 +49,7 @@ def _row(level: LevelResult) -> dict[str, str | float | int]:
 
 
 def _server(level: LevelResult) -> dict[str, int]:
-    """Return the columns of the server's statistics: of the model itself, 0 where there are none."""
+    """Return the columns of the model's server statistics; 0 if there are none."""
     if not level.server:
         return dict.fromkeys(_SERVER_COLUMNS, 0)
     stages = level.server[0].stages

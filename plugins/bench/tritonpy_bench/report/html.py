@@ -1,4 +1,4 @@
-"""The report as one HTML file: no script, nothing from elsewhere."""
+"""Report as one self-contained HTML file without scripts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _COLUMNS = (
 
 
 def write_html(path: Path, results: Sequence[Result]) -> None:
-    """Write a report of one result, or of several beside each other. Raises OSError."""
+    """Write a report on one result, or a comparison of several. Raises OSError."""
     path.write_text(page(results), encoding="utf-8")
 
 
 def page(results: Sequence[Result]) -> str:
-    """Return the report's text."""
+    """Return the report as HTML."""
     named = list(zip(names(results), results, strict=True))
     title = results[0].title if len(results) == 1 else f"{len(results)} results of tritonpy bench"
     return (
@@ -35,7 +35,7 @@ def page(results: Sequence[Result]) -> str:
 
 
 def names(results: Sequence[Result]) -> list[str]:
-    """Return a short name for each, all different: nothing where there is one."""
+    """Return a short, distinct name for each result; "" for a single one."""
     if len(results) == 1:
         return [""]
     candidates = [
@@ -53,8 +53,8 @@ def _plots(named: Named) -> str:
     plots = (
         ("Latency against throughput", throughput_chart(named)),
         ("Latency by percentile", percentile_chart(named)),
-        ("Throughput in the course of time", time_chart(named, latency=False)),
-        ("Latency in the course of time", time_chart(named, latency=True)),
+        ("Throughput over time", time_chart(named, latency=False)),
+        ("Latency over time", time_chart(named, latency=True)),
         ("Time inside the server, mean per request", server_chart(named)),
     )
     return (
@@ -66,26 +66,26 @@ def _plots(named: Named) -> str:
 
 def _warnings(named: Named) -> Iterator[str]:
     for name, result in named:
-        where = f"{name}, " if name else ""
+        source = f"{name}, " if name else ""
         if result.trouble:
-            yield f'<p class="warning">{escape(f"{where}ended early: {result.trouble}")}</p>'
+            yield f'<p class="warning">{escape(f"{source}ended early: {result.trouble}")}</p>'
         for note in result.notes:
-            yield f'<p class="note">{escape(where + note)}</p>'
+            yield f'<p class="note">{escape(source + note)}</p>'
         for level in result.levels:
             for complaint in level.complaints:
-                yield f'<p class="warning">{escape(f"{where}{level_name(level)}: {complaint}")}</p>'
+                yield f'<p class="warning">{escape(f"{source}{level_name(level)}: {complaint}")}</p>'
             if level.failed:
-                yield f'<p class="warning">{escape(f"{where}{level_name(level)}: {level.failed:,} requests failed")}</p>'
+                yield f'<p class="warning">{escape(f"{source}{level_name(level)}: {level.failed:,} requests failed")}</p>'
 
 
 def _section(entry: tuple[str, Result]) -> str:
     name, result = entry
-    facts = f"{result.title}, batch {result.batch}, begun {result.started} with {result.tool}"
+    summary = f"{result.title}, batch {result.batch}, started {result.started} with {result.tool}"
     head = "".join(f"<th>{escape(column)}</th>" for column in _COLUMNS)
     rows = "".join(_row(level) for level in result.levels)
     details = "".join(_details(level, result) for level in result.levels)
     return (
-        f"<h2>{escape(name or 'Figures')}</h2><p>{escape(facts)}</p><pre>{escape(result.command)}</pre>"
+        f"<h2>{escape(name or 'Figures')}</h2><p>{escape(summary)}</p><pre>{escape(result.command)}</pre>"
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{details}"
     )
 
@@ -104,7 +104,7 @@ def _details(level: LevelResult, result: Result) -> str:
     lines = [server_line(share) for share in level.server]
     if result.decoupled:
         lines.append(
-            f"{level.responses / max(level.requests, 1):.2f} responses per request; to the first p50 {duration(level.first.p50)} "
+            f"{level.responses / max(level.requests, 1):.2f} responses per request; time to the first p50 {duration(level.first.p50)} "
             f"p99 {duration(level.first.p99)}; between them p50 {duration(level.between.p50)} p99 {duration(level.between.p99)}"
         )
     lines += [f"{count:,} x {text}" for text, count in level.errors.items()]

@@ -1,4 +1,4 @@
-"""The view in a terminal: what is measured at the moment, and the levels that are done."""
+"""Live view in a terminal: the current measurement and the finished levels."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.report.result import LevelResult
 from tritonpy_bench.report.text import level_lines
 from tritonpy_bench.report.wording import duration, level_name, rate, verdict
-from tritonpy_bench.target.facts import TargetFacts
+from tritonpy_bench.target.metadata import TargetDescription
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 60
 
 
 class LiveView:
-    """Draws on `console` until it ends; then the levels' results stay as text."""
+    """Draws on `console` while the benchmark runs, then prints the results of all levels."""
 
     def __init__(self, console: Console, options: BenchOptions) -> None:
         self._console = console
@@ -36,21 +36,21 @@ class LiveView:
         self._rates: deque[float] = deque(maxlen=_WIDTH)
         self._errors: Counter[str] = Counter()
 
-    def begin(self, facts: TargetFacts, notes: Sequence[str]) -> None:
+    def begin(self, target: TargetDescription, notes: Sequence[str]) -> None:
         """Open the view."""
-        self._decoupled = facts.model.decoupled
+        self._decoupled = target.model.decoupled
         self._notes = notes
-        self._title = f"{facts.model.name} on {facts.server.name} {facts.server.version}, {self._options.protocol}"
+        self._title = f"{target.model.name} on {target.server.name} {target.server.version}, {self._options.protocol}"
         self._live.start()
 
-    def look(self, level: float, window: int, look: Snapshot) -> None:
-        """Draw what was counted."""
-        self._rates.append(look.succeeded / max(look.seconds, 1e-9))
-        self._errors.update(look.errors)
-        self._live.update(Group(self._panel(level, window, look), self._table()), refresh=True)
+    def update(self, level: float, window: int, snapshot: Snapshot) -> None:
+        """Draw a snapshot."""
+        self._rates.append(snapshot.succeeded / max(snapshot.seconds, 1e-9))
+        self._errors.update(snapshot.errors)
+        self._live.update(Group(self._panel(level, window, snapshot), self._table()), refresh=True)
 
     def measured(self, result: LevelResult) -> None:
-        """Keep a level's result."""
+        """Add a level's result to the table."""
         self._results.append(result)
         self._rates.clear()
         self._errors.clear()
@@ -65,15 +65,17 @@ class LiveView:
                 style = "red" if line.lstrip().startswith(("FAILED", "WARNING")) else ""
                 self._console.print(Text(line, style), soft_wrap=True)
 
-    def _panel(self, level: float, window: int, look: Snapshot) -> Panel:
+    def _panel(self, level: float, window: int, snapshot: Snapshot) -> Panel:
         stage = f"window {window} of at most {self._options.max_trials}" if window else "warming up"
-        latency = look.latency
+        latency = snapshot.latency
         figures = "  ".join(f"p{percent} {duration(latency.percentile(percent) / 1e3)}" for percent in (50, 90, 95, 99))
         lines = [
-            Text(f"{self._unit} {level:g}, {stage} (Ctrl-C ends it with what is measured)"),
-            Text(f"{rate(self._rates[-1]):>8} requests/s  {spark(self._rates)}", "bold"),
+            Text(f"{self._unit} {level:g}, {stage} (Ctrl-C stops and keeps the results so far)"),
+            Text(f"{rate(self._rates[-1]):>8} requests/s  {sparkline(self._rates)}", "bold"),
             Text(f"latency   {figures}  max {duration(latency.most / 1e3)}"),
-            Text(f"in flight {look.in_flight:,}, waiting {look.unsent:,}, client {look.busiest:.0%} of a core"),
+            Text(
+                f"in flight {snapshot.in_flight:,}, waiting {snapshot.unsent:,}, client {snapshot.busiest:.0%} of a core"
+            ),
         ]
         lines += [Text(f"{count:,} x {text}", "red") for text, count in self._errors.most_common(5)]
         return Panel(Group(*lines), title=self._title, title_align="left")
@@ -93,7 +95,7 @@ class LiveView:
         return "requests/s" if self._options.open_loop else "concurrency"
 
 
-def spark(values: Sequence[float]) -> str:
-    """Return values as a row of small bars, the greatest of them as high as can be."""
+def sparkline(values: Sequence[float]) -> str:
+    """Return values as a row of small bars; the maximum has full height."""
     most = max(values, default=0.0)
     return "".join(_BARS[int(value / most * (len(_BARS) - 1))] if most else _BARS[0] for value in values)

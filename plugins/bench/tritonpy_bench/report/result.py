@@ -1,4 +1,7 @@
-"""The result of a benchmark, as it is written to JSON and read again. Durations in microseconds unless their name says otherwise."""
+"""Result of a benchmark and its JSON file.
+
+Durations are in microseconds unless the name has another unit.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from tritonpy_bench.figures.histogram import Histogram
+from tritonpy_bench.figures.histogram import LatencyHistogram
 from tritonpy_bench.figures.server_share import ServerShare
 from tritonpy_bench.options import BadUsage
 
@@ -16,7 +19,7 @@ CURVE = (0, 10, 20, 30, 40, 50, 60, 70, 75, 80, 85, 90, 92.5, 95, 96, 97, 98, 99
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """What is told of durations; `curve` are pairs of a percentile and the duration that it stands for."""
+    """Summary of durations; `curve` has pairs of a percentile and its duration."""
 
     count: int
     mean: float
@@ -30,7 +33,7 @@ class Figures(msgspec.Struct, frozen=True):
     curve: tuple[tuple[float, float], ...]
 
     def at(self, percentile: int | None) -> float:
-        """Return a percentile of the curve, drawn straight between its points; None is the mean."""
+        """Return a percentile by linear interpolation of the curve; None returns the mean."""
         if percentile is None:
             return self.mean
         for (left, low), (right, high) in zip(self.curve, self.curve[1:], strict=False):
@@ -39,8 +42,8 @@ class Figures(msgspec.Struct, frozen=True):
         return 0.0
 
 
-class Moment(msgspec.Struct, frozen=True):
-    """One tick of a level: when it ended (seconds from the level's beginning) and what was counted in it."""
+class TimelinePoint(msgspec.Struct, frozen=True):
+    """Counts of one snapshot of a level; it ended `at_s` seconds after the level's start."""
 
     at_s: float
     requests_per_s: float
@@ -50,11 +53,12 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class LevelResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One level of load. `mode` is concurrency, request_rate or request_intervals; `counted` says that the number of requests was given.
+    """Result of one level. `mode` is concurrency, request_rate or request_intervals.
 
-    `latency` counts from when a request was to start, `service` from when it went out: they differ in an open loop, and there by what a
-    client would see. `late` is the generator's own lateness, `waited` the time for a free connection or sequence. `watched` is the latency
-    that stability and threshold look at.
+    `counted` is true if the number of requests was fixed. `latency` counts from the intended start of a
+    request, `service` from when it was sent; they differ in an open loop. `late` is the generator's own
+    delay, `waited` the wait for a free connection or sequence. `watched` is the latency that stability
+    and threshold use.
     """
 
     mode: str
@@ -87,11 +91,11 @@ class LevelResult(msgspec.Struct, frozen=True, kw_only=True):
     unsent: int
     oldest_ms: float
     server: tuple[ServerShare, ...]
-    timeline: tuple[Moment, ...]
+    timeline: tuple[TimelinePoint, ...]
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole benchmark; `trouble` is what ended it before all its levels were measured."""
+    """Result of a benchmark; `trouble` is the error that ended it before all levels were measured."""
 
     format: int
     tool: str
@@ -118,10 +122,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.model} on {self.server or self.url} over {self.protocol}"
 
 
-def figures(counted: Histogram) -> Figures:
-    """Return what is told of a histogram."""
-    wanted = sorted({*CURVE, 50.0, 90.0, 95.0, 99.0, 99.9})
-    found = dict(zip(wanted, (value / 1e3 for value in counted.percentiles(wanted)), strict=True))
+def figures(counted: LatencyHistogram) -> Figures:
+    """Return the summary of a histogram of ns."""
+    percentiles = sorted({*CURVE, 50.0, 90.0, 95.0, 99.0, 99.9})
+    found = dict(zip(percentiles, (value / 1e3 for value in counted.percentiles(percentiles)), strict=True))
     return Figures(
         count=counted.total,
         mean=counted.mean / 1e3,
@@ -142,14 +146,14 @@ def write_json(path: Path, result: Result) -> None:
 
 
 def read_results(paths: Sequence[Path]) -> list[Result]:
-    """Read results again. Raises BadUsage naming the file that is none."""
+    """Read result files. Raises BadUsage with the name of an invalid file."""
     results = []
     for path in paths:
         try:
             result = msgspec.json.decode(path.read_bytes(), type=Result)
         except (OSError, msgspec.DecodeError) as error:
-            raise BadUsage(f"{path} is no result of tritonpy bench --json: {error}") from error
+            raise BadUsage(f"{path} is not a result of tritonpy bench --json: {error}") from error
         if result.format != FORMAT:
-            raise BadUsage(f"{path} has the format {result.format}, this version reads {FORMAT}")
+            raise BadUsage(f"{path} has format {result.format}, but this version reads {FORMAT}")
         results.append(result)
     return results

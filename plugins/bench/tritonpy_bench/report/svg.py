@@ -1,4 +1,4 @@
-"""Line charts and bars as SVG text. Coordinates are in pixels of a fixed drawing that the browser scales."""
+"""Line and bar charts as SVG. Coordinates are in pixels of a fixed size that the browser scales."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ _TICKS = 5
 
 
 class Line(msgspec.Struct, frozen=True):
-    """Points joined by a line; `series` chooses the colour, `dashed` tells lines of one colour apart. `told` is shown for each point."""
+    """Points joined by a line, with a tooltip each; `series` selects the color."""
 
     name: str
     series: int
     points: Sequence[tuple[float, float]]
-    told: Sequence[str]
+    tooltips: Sequence[str]
     dashed: bool = False
 
 
 class Axis(msgspec.Struct, frozen=True):
-    """A name, where values lie between 0 and 1, and the values that are marked with their texts."""
+    """An axis: `place` maps a value to 0..1; `ticks` are values with labels."""
 
     name: str
     place: Callable[[float], float]
     ticks: Sequence[tuple[float, str]]
 
 
-def linear(name: str, most: float, show: Callable[[float], str]) -> Axis:
+def linear_axis(name: str, most: float, format_value: Callable[[float], str]) -> Axis:
     """Return an axis from 0 to a round number not below `most`."""
     step = nice_step(most / _TICKS) if most > 0 else 1.0
     top = step * max(math.ceil(most / step - 1e-9), 1)
-    ticks = [(step * number, show(step * number)) for number in range(round(top / step) + 1)]
+    ticks = [(step * number, format_value(step * number)) for number in range(round(top / step) + 1)]
     return Axis(name, lambda value: value / top, ticks)
 
 
@@ -45,16 +45,18 @@ def nice_step(least: float) -> float:
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
 
 
-def nines(name: str, most: float) -> Axis:
-    """Return an axis of percentiles on which every further nine takes as much room, up to `most` percent."""
+def percentile_axis(name: str, most: float) -> Axis:
+    """Return an axis of percentiles up to `most` on which every further nine has the same width."""
     marks = [0, 50, 90, 99, 99.9, 99.99]
-    kept = [mark for mark in marks if mark <= most]
-    scale = _nine(most) or 1.0
-    return Axis(name, lambda percent: _nine(min(percent, most)) / scale, [(mark, f"{mark:g}") for mark in kept])
+    ticks_in_range = [mark for mark in marks if mark <= most]
+    scale = _count_nines(most) or 1.0
+    return Axis(
+        name, lambda percent: _count_nines(min(percent, most)) / scale, [(mark, f"{mark:g}") for mark in ticks_in_range]
+    )
 
 
-def chart(lines: Sequence[Line], across: Axis, up: Axis) -> str:
-    """Draw lines with their points, axes and a legend."""
+def line_chart(lines: Sequence[Line], across: Axis, up: Axis) -> str:
+    """Draw lines with points, axes and a legend."""
     parts = [*_grid(across, up), *(part for line in lines for part in _line(line, across, up))]
     drawing = f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">{"".join(parts)}</svg>'
     legend = "".join(
@@ -64,19 +66,19 @@ def chart(lines: Sequence[Line], across: Axis, up: Axis) -> str:
     return f'{drawing}<p class="legend">{legend}</p>'
 
 
-def stacked(bars: Sequence[tuple[str, Sequence[tuple[str, float, str]]]]) -> str:
-    """Draw a horizontal bar per row, of pieces with a name, a size and a text that is shown for it."""
+def stacked_bars(bars: Sequence[tuple[str, Sequence[tuple[str, float, str]]]]) -> str:
+    """Draw a horizontal bar per row; each piece has a name, a size and a tooltip."""
     most = max((sum(size for _, size, _ in pieces) for _, pieces in bars), default=0.0) or 1.0
     names = list(dict.fromkeys(name for _, pieces in bars for name, _, _ in pieces))
     rows = []
     for number, (label, pieces) in enumerate(bars):
         top, at = 6 + number * 26, 150.0
         rows.append(f'<text x="142" y="{top + 14}" class="end">{escape(label)}</text>')
-        for name, size, told in pieces:
+        for name, size, tooltip in pieces:
             width = size / most * (WIDTH - 166)
-            colour = names.index(name) % 8
+            color = names.index(name) % 8
             rows.append(
-                f'<rect class="s{colour}" x="{at:.1f}" y="{top}" width="{width:.1f}" height="20"><title>{escape(told)}</title></rect>'
+                f'<rect class="s{color}" x="{at:.1f}" y="{top}" width="{width:.1f}" height="20"><title>{escape(tooltip)}</title></rect>'
             )
             at += width
     legend = "".join(f'<span class="s{number % 8}"><i></i>{escape(name)}</span>' for number, name in enumerate(names))
@@ -84,7 +86,7 @@ def stacked(bars: Sequence[tuple[str, Sequence[tuple[str, float, str]]]]) -> str
     return f'<svg viewBox="0 0 {WIDTH} {height}" role="img">{"".join(rows)}</svg><p class="legend">{legend}</p>'
 
 
-def _nine(percent: float) -> float:
+def _count_nines(percent: float) -> float:
     return -math.log10(max(1 - percent / 100, 1e-6))
 
 
@@ -116,10 +118,12 @@ def _grid(across: Axis, up: Axis) -> list[str]:
 
 
 def _line(line: Line, across: Axis, up: Axis) -> list[str]:
-    places = [(_x(across.place(x)), _y(up.place(y))) for x, y in line.points]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    pixels = [(_x(across.place(x)), _y(up.place(y))) for x, y in line.points]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in pixels)
     kind = f"s{line.series % 8}{' dashed' if line.dashed else ''}"
     parts = [f'<polyline class="{kind}" points="{path}"/>']
-    for (x, y), told in zip(places, line.told, strict=True):
-        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{escape(told)}</title></circle>')
+    for (x, y), tooltip in zip(pixels, line.tooltips, strict=True):
+        parts.append(
+            f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{escape(tooltip)}</title></circle>'
+        )
     return parts

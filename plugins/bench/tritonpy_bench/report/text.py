@@ -1,4 +1,4 @@
-"""A level's result as lines of text."""
+"""Text report of one level."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from tritonpy_bench.report.wording import duration, level_name, rate, verdict, w
 
 
 def level_lines(result: LevelResult, decoupled: bool) -> Iterator[str]:
-    """Yield everything that a reader must see; nothing that went wrong is left out."""
+    """Yield the lines of a level's report, including all errors and warnings."""
     yield f"{level_name(result)}: {verdict(result)} ({windows(result)}, {result.seconds:.1f} s)"
     yield f"  throughput   {rate(result.requests_per_s)} requests/s, {rate(result.inferences_per_s)} inferences/s ({result.requests:,} requests)"
     yield f"  latency      {_spread(result.latency)}"
     if result.mode != "concurrency":
-        yield f"    of it      {_open_loop(result)}"
-        yield f"  service time {_spread(result.service)}  (from when it went out)"
+        yield f"    of which   {_open_loop(result)}"
+        yield f"  service time {_spread(result.service)}  (from when the request was sent)"
     if decoupled:
         yield f"  responses    {rate(result.responses_per_s)}/s, {result.responses / max(result.requests, 1):.2f} per request"
-        yield f"  to the first {_spread(result.first)}"
-        yield f"  between them {_spread(result.between)}"
+        yield f"  first after  {_spread(result.first)}"
+        yield f"  between      {_spread(result.between)}"
     for share in result.server:
         yield f"  server       {server_line(share)}"
     yield (
-        f"  client       {result.client_cpu_us:.1f} us of processor time per request, {result.client_busiest:.0%} of a core in its "
-        f"busiest process, {result.client_starved:.0%} of the time without one"
+        f"  client       {result.client_cpu_us:.1f} us of CPU time per request; busiest process: {result.client_busiest:.0%} of a core, "
+        f"{result.client_starved:.0%} of the time ready without a CPU"
     )
     if result.failed:
         yield f"  FAILED       {result.failed:,} requests"
@@ -36,11 +36,15 @@ def level_lines(result: LevelResult, decoupled: bool) -> Iterator[str]:
 
 
 def server_line(share: ServerShare) -> str:
-    """Return what a model's statistics say."""
+    """Return a model's server statistics as one line."""
     stages = {name.replace("_", " "): stage for name, stage in share.stages.items() if stage.count or name == "queue"}
-    shown = [f"{name} {duration(stage.mean_us)}" for name, stage in stages.items() if name not in {"success", "fail"}]
+    displayed = [
+        f"{name} {duration(stage.mean_us)}" for name, stage in stages.items() if name not in {"success", "fail"}
+    ]
     sizes = ", ".join(f"{size} x {count:,}" for size, count in share.batches.items())
-    text = f"{share.model}: {', '.join(shown)}; {share.executions:,} executions of {share.mean_batch:.1f} inferences"
+    text = (
+        f"{share.model}: {', '.join(displayed)}; {share.executions:,} executions of {share.mean_batch:.1f} inferences"
+    )
     failed = share.stages["fail"].count
     return (
         text
@@ -49,11 +53,11 @@ def server_line(share: ServerShare) -> str:
     )
 
 
-def _spread(told: Figures) -> str:
-    if not told.count:
+def _spread(values: Figures) -> str:
+    if not values.count:
         return "none"
-    parts = [("mean", told.mean), ("p50", told.p50), ("p90", told.p90), ("p95", told.p95), ("p99", told.p99)]
-    parts += [("p99.9", told.p999), ("max", told.most)]
+    parts = [("mean", values.mean), ("p50", values.p50), ("p90", values.p90), ("p95", values.p95), ("p99", values.p99)]
+    parts += [("p99.9", values.p999), ("max", values.most)]
     return "  ".join(f"{name} {duration(value)}" for name, value in parts)
 
 

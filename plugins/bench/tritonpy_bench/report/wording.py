@@ -1,4 +1,4 @@
-"""Figures as people read them."""
+"""Human-readable text for durations, rates and levels."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ LEVEL = {"concurrency": "concurrency", "request_rate": "requests/s", "request_in
 
 
 def duration(microseconds: float) -> str:
-    """Return a duration with three digits that matter: `85.3 us`, `1.24 ms`, `2.00 s`."""
+    """Return a duration with three significant digits: `85.3 us`, `1.24 ms`, `2.00 s`."""
     for unit, size in (("s", 1e6), ("ms", 1e3)):
         if microseconds >= size:
-            return f"{_three(microseconds / size)} {unit}"
-    return f"{_three(microseconds)} us"
+            return f"{_three_digits(microseconds / size)} {unit}"
+    return f"{_three_digits(microseconds)} us"
 
 
 def rate(per_s: float) -> str:
     """Return a rate: `12,345`, `98.7`."""
-    return f"{per_s:,.0f}" if per_s >= 1000 else _three(per_s)
+    return f"{per_s:,.0f}" if per_s >= 1000 else _three_digits(per_s)
 
 
 def level_name(result: LevelResult) -> str:
@@ -28,22 +28,22 @@ def level_name(result: LevelResult) -> str:
 
 
 def verdict(result: LevelResult) -> str:
-    """Return how far the figures may be trusted."""
+    """Return how the measurement ended, such as "stable"."""
     if not result.requests:
-        return "every request failed" if result.failed else "no request ended"
+        return "every request failed" if result.failed else "no request finished"
     if result.interrupted:
         return "interrupted"
     if result.counted:
-        return "as many requests as were asked for"
+        return "fixed number of requests"
     return "stable" if result.stable else f"not stable in {windows(result)}"
 
 
 def windows(result: LevelResult) -> str:
-    """Return how many windows there were."""
+    """Return the number of windows as text."""
     return f"{result.windows} window{'' if result.windows == 1 else 's'}"
 
 
-def _three(value: float) -> str:
+def _three_digits(value: float) -> str:
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,3 +1,3 @@
-"""What the server says of itself and of the model."""
+"""Queries to the server about itself and the model."""
 
 from __future__ import annotations

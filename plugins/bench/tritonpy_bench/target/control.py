@@ -1,4 +1,4 @@
-"""The questions that are put to a server beside the load; one class per protocol answers them."""
+"""Interface of control clients, which send a server everything other than inference requests."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tritonpy import StartupError
-from tritonpy_bench.target.facts import ServerFacts
+from tritonpy_bench.target.metadata import ServerDescription
 
-Plain = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 TIMEOUT_S = 10.0
 
 
-class Refused(StartupError):
-    """The server answered, and the answer is an error; `missing` says that it does not know the operation or the model."""
+class RequestRejected(StartupError):
+    """The server responded with an error; `missing` is true for an unknown operation or model."""
 
     def __init__(self, text: str, missing: bool = False) -> None:
         super().__init__(text)
         self.missing = missing
 
 
-class Control(ABC):
-    """A connection for questions; every method blocks, and raises Refused, or StartupError where nobody answers.
+class ControlClient(ABC):
+    """A client for control calls. Results are plain data in the form of the HTTP protocol.
 
-    Answers are plain data in the form of the HTTP protocol.
+    Every method blocks. It raises RequestRejected, or StartupError if the server cannot be reached.
     """
 
     @abstractmethod
-    def server(self) -> ServerFacts:
-        """Return what the server says of itself."""
+    def server(self) -> ServerDescription:
+        """Return the server's metadata."""
 
     @abstractmethod
-    def metadata(self, model: str, version: str) -> Plain:
+    def metadata(self, model: str, version: str) -> JsonObject:
         """Return a model's metadata."""
 
     @abstractmethod
-    def config(self, model: str, version: str) -> Plain:
+    def config(self, model: str, version: str) -> JsonObject:
         """Return a model's configuration."""
 
     @abstractmethod
-    def statistics(self, model: str, version: str) -> Sequence[Plain]:
+    def statistics(self, model: str, version: str) -> Sequence[JsonObject]:
         """Return a model's statistics, one entry per version."""
 
     @abstractmethod
@@ -49,8 +49,8 @@ class Control(ABC):
 
     @abstractmethod
     def unregister(self, region: str) -> None:
-        """Take a region's registration back."""
+        """Unregister system shared memory."""
 
     @abstractmethod
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""

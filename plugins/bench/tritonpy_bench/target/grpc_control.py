@@ -1,4 +1,4 @@
-"""Questions over gRPC."""
+"""Control client over gRPC."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 
 from tritonpy import StartupError
 from tritonpy_bench.options import BadUsage, BenchOptions
-from tritonpy_bench.target.control import TIMEOUT_S, Control, Plain, Refused
-from tritonpy_bench.target.facts import ServerFacts
+from tritonpy_bench.target.control import TIMEOUT_S, ControlClient, JsonObject, RequestRejected
+from tritonpy_bench.target.metadata import ServerDescription
 from tritonpy_bench.wire.address import grpc_address
 from tritonpy_protos import METHODS
 from tritonpy_protos import grpc_service_pb2 as pb
@@ -22,8 +22,8 @@ _METHODS = {method.name: method for method in METHODS}
 _MISSING = {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED, grpc.StatusCode.INVALID_ARGUMENT}
 
 
-class GrpcControl(Control):
-    """One channel."""
+class GrpcControlClient(ControlClient):
+    """Sends control calls on one gRPC channel."""
 
     def __init__(self, options: BenchOptions) -> None:
         address = grpc_address(options)
@@ -36,40 +36,40 @@ class GrpcControl(Control):
         )
         self._metadata = tuple((name.lower(), value) for name, value in options.headers)
 
-    def server(self) -> ServerFacts:
-        """Return what the server says of itself."""
-        answer = self._ask("ServerMetadata", pb.ServerMetadataRequest())
-        return ServerFacts(answer.name, answer.version, tuple(answer.extensions))
+    def server(self) -> ServerDescription:
+        """Return the server's metadata."""
+        response = self._call("ServerMetadata", pb.ServerMetadataRequest())
+        return ServerDescription(response.name, response.version, tuple(response.extensions))
 
-    def metadata(self, model: str, version: str) -> Plain:
+    def metadata(self, model: str, version: str) -> JsonObject:
         """Return a model's metadata."""
-        return _plain(self._ask("ModelMetadata", pb.ModelMetadataRequest(name=model, version=version)))
+        return _plain(self._call("ModelMetadata", pb.ModelMetadataRequest(name=model, version=version)))
 
-    def config(self, model: str, version: str) -> Plain:
+    def config(self, model: str, version: str) -> JsonObject:
         """Return a model's configuration."""
-        answer = _plain(self._ask("ModelConfig", pb.ModelConfigRequest(name=model, version=version)))
-        config: Plain = answer.get("config", {})
+        response = _plain(self._call("ModelConfig", pb.ModelConfigRequest(name=model, version=version)))
+        config: JsonObject = response.get("config", {})
         return config
 
-    def statistics(self, model: str, version: str) -> Sequence[Plain]:
+    def statistics(self, model: str, version: str) -> Sequence[JsonObject]:
         """Return a model's statistics, one entry per version."""
-        answer = _plain(self._ask("ModelStatistics", pb.ModelStatisticsRequest(name=model, version=version)))
-        return list(answer.get("model_stats", ()))
+        response = _plain(self._call("ModelStatistics", pb.ModelStatisticsRequest(name=model, version=version)))
+        return list(response.get("model_stats", ()))
 
     def register(self, region: str, key: str, byte_size: int) -> None:
         """Register system shared memory."""
         request = pb.SystemSharedMemoryRegisterRequest(name=region, key=key, offset=0, byte_size=byte_size)
-        self._ask("SystemSharedMemoryRegister", request)
+        self._call("SystemSharedMemoryRegister", request)
 
     def unregister(self, region: str) -> None:
-        """Take a region's registration back."""
-        self._ask("SystemSharedMemoryUnregister", pb.SystemSharedMemoryUnregisterRequest(name=region))
+        """Unregister system shared memory."""
+        self._call("SystemSharedMemoryUnregister", pb.SystemSharedMemoryUnregisterRequest(name=region))
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the channel."""
         self._channel.close()
 
-    def _ask(self, name: str, request: Message) -> Any:
+    def _call(self, name: str, request: Message) -> Any:
         method = _METHODS[name]
         call = self._channel.unary_unary(method.path, type(request).SerializeToString, method.response.FromString)
         try:
@@ -77,8 +77,8 @@ class GrpcControl(Control):
         except grpc.RpcError as error:
             code, details = error.code(), error.details()
             if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
-                raise StartupError(f"nobody answers over gRPC at {self._target}: {details}") from error
-            raise Refused(f"{name} was answered with {code.name}: {details}", code in _MISSING) from error
+                raise StartupError(f"cannot reach a server over gRPC at {self._target}: {details}") from error
+            raise RequestRejected(f"{name} failed with {code.name}: {details}", code in _MISSING) from error
 
 
 def _credentials(options: BenchOptions) -> grpc.ChannelCredentials:
@@ -96,5 +96,5 @@ def _content(path: str | None) -> bytes | None:
         raise BadUsage(f"the files of --ssl-grpc-… cannot be used: {error}") from error
 
 
-def _plain(message: Message) -> Plain:
+def _plain(message: Message) -> JsonObject:
     return json_format.MessageToDict(message, preserving_proto_field_name=True)

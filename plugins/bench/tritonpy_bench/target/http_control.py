@@ -1,4 +1,4 @@
-"""Questions over HTTP."""
+"""Control client over HTTP."""
 
 from __future__ import annotations
 
@@ -10,83 +10,83 @@ from urllib.parse import quote
 
 from tritonpy import StartupError
 from tritonpy_bench.options import BenchOptions
-from tritonpy_bench.target.control import TIMEOUT_S, Control, Plain, Refused
-from tritonpy_bench.target.facts import ServerFacts
+from tritonpy_bench.target.control import TIMEOUT_S, ControlClient, JsonObject, RequestRejected
+from tritonpy_bench.target.metadata import ServerDescription
 from tritonpy_bench.wire.address import Address, http_address
-from tritonpy_bench.wire.tls import client_context
+from tritonpy_bench.wire.tls import https_client_context
 
 
-class HttpControl(Control):
-    """One connection, opened anew where the server closed it."""
+class HttpControlClient(ControlClient):
+    """Sends control calls on one connection, which is reopened after the server closed it."""
 
     def __init__(self, options: BenchOptions) -> None:
         self._address = http_address(options)
         self._headers = dict(options.headers)
         self._connection = _connection(self._address, options)
 
-    def server(self) -> ServerFacts:
-        """Return what the server says of itself."""
-        plain = self._ask("GET", "/v2")
-        return ServerFacts(
+    def server(self) -> ServerDescription:
+        """Return the server's metadata."""
+        plain = self._call("GET", "/v2")
+        return ServerDescription(
             str(plain.get("name", "")), str(plain.get("version", "")), tuple(plain.get("extensions") or ())
         )
 
-    def metadata(self, model: str, version: str) -> Plain:
+    def metadata(self, model: str, version: str) -> JsonObject:
         """Return a model's metadata."""
-        return self._ask("GET", model_path(model, version))
+        return self._call("GET", model_path(model, version))
 
-    def config(self, model: str, version: str) -> Plain:
+    def config(self, model: str, version: str) -> JsonObject:
         """Return a model's configuration."""
-        return self._ask("GET", f"{model_path(model, version)}/config")
+        return self._call("GET", f"{model_path(model, version)}/config")
 
-    def statistics(self, model: str, version: str) -> Sequence[Plain]:
+    def statistics(self, model: str, version: str) -> Sequence[JsonObject]:
         """Return a model's statistics, one entry per version."""
-        answer = self._ask("GET", f"{model_path(model, version)}/stats")
-        return list(answer.get("model_stats") or ())
+        response = self._call("GET", f"{model_path(model, version)}/stats")
+        return list(response.get("model_stats") or ())
 
     def register(self, region: str, key: str, byte_size: int) -> None:
         """Register system shared memory."""
         path = f"/v2/systemsharedmemory/region/{quote(region)}/register"
-        self._ask("POST", path, {"key": key, "offset": 0, "byte_size": byte_size})
+        self._call("POST", path, {"key": key, "offset": 0, "byte_size": byte_size})
 
     def unregister(self, region: str) -> None:
-        """Take a region's registration back."""
-        self._ask("POST", f"/v2/systemsharedmemory/region/{quote(region)}/unregister")
+        """Unregister system shared memory."""
+        self._call("POST", f"/v2/systemsharedmemory/region/{quote(region)}/unregister")
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
 
-    def _ask(self, method: str, path: str, body: Plain | None = None) -> Plain:
+    def _call(self, method: str, path: str, body: JsonObject | None = None) -> JsonObject:
         status, content = self._exchange(method, self._address.prefix + path, body)
         if status == 200:
             plain = _plain(content)
             return plain if isinstance(plain, Mapping) else {}
         plain = _plain(content)
         text = plain.get("error") or plain.get("detail") if isinstance(plain, Mapping) else None
-        raise Refused(
-            f"{method} {path} was answered with {status}: {text or content.decode('utf-8', 'replace')[:200]}",
+        raise RequestRejected(
+            f"{method} {path} failed with {status}: {text or content.decode('utf-8', 'replace')[:200]}",
             missing=status in {400, 404, 405, 501},
         )
 
-    def _exchange(self, method: str, path: str, body: Plain | None) -> tuple[int, bytes]:
+    def _exchange(self, method: str, path: str, body: JsonObject | None) -> tuple[int, bytes]:
         for attempt in (1, 2):
             try:
                 headers = {**self._headers, "Content-Type": "application/json"}
                 self._connection.request(method, path, None if body is None else json.dumps(body), headers)
-                answer = self._connection.getresponse()
-                return answer.status, answer.read()
+                response = self._connection.getresponse()
+                return response.status, response.read()
             except (http.client.HTTPException, OSError) as error:
                 self._connection.close()
                 if isinstance(error, http.client.BadStatusLine) and not isinstance(error, OSError):
                     raise StartupError(
-                        f"what answers at {self._address} does not speak HTTP: is it the port of gRPC (-i grpc)?"
+                        f"the server at {self._address} does not speak HTTP: is it a gRPC port (-i grpc)?"
                     ) from error
                 if attempt == 2 or isinstance(error, ConnectionRefusedError):
                     raise StartupError(
-                        f"nobody answers over HTTP at {self._address}: {error or type(error).__name__}"
+                        f"cannot reach a server over HTTP at {self._address}: {error or type(error).__name__}"
                     ) from error
-        raise AssertionError("two attempts end in an answer or an error")
+        raise AssertionError("two attempts end with a response or an error")
 
 
 def model_path(model: str, version: str) -> str:
@@ -96,7 +96,7 @@ def model_path(model: str, version: str) -> str:
 
 def _connection(address: Address, options: BenchOptions) -> http.client.HTTPConnection:
     if address.tls:
-        context = client_context(options)
+        context = https_client_context(options)
         return http.client.HTTPSConnection(address.host, address.port, timeout=TIMEOUT_S, context=context)
     return http.client.HTTPConnection(address.host, address.port, timeout=TIMEOUT_S)
 

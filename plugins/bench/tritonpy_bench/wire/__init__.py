@@ -1,3 +1,3 @@
-"""How requests travel: HTTP/1.1, gRPC calls, gRPC streams, shared memory."""
+"""Transports of requests: HTTP/1.1, gRPC calls, gRPC streams, and shared memory."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a server listens."""
+"""Server addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy_bench.options import BadUsage, BenchOptions
 
 
 class Address(NamedTuple):
-    """Host and port, or a Unix domain socket; whether TLS is spoken; what all HTTP paths begin with."""
+    """Host and port or a Unix domain socket, the use of TLS, and the prefix of all HTTP paths."""
 
     host: str
     port: int
@@ -22,7 +22,7 @@ class Address(NamedTuple):
 
 
 def http_address(options: BenchOptions) -> Address:
-    """Read `host`, `host:port` or a URL of http or https. Raises BadUsage."""
+    """Parse `host`, `host:port`, or an http or https URL. Raises BadUsage."""
     text = options.url or "localhost:8000"
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
@@ -30,14 +30,14 @@ def http_address(options: BenchOptions) -> Address:
     except ValueError as error:
         raise BadUsage(f"-u {text}: {error}") from error
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise BadUsage(f"-u {text} is no HTTP address: expected HOST:PORT")
+        raise BadUsage(f"-u {text} is not an HTTP address: expected HOST:PORT")
     tls = parts.scheme == "https"
     standard = 443 if tls else 80 if "://" in text else 8000
     return Address(parts.hostname, port or standard, tls, parts.path.rstrip("/"))
 
 
 def grpc_address(options: BenchOptions) -> Address:
-    """Read `host`, `host:port`, `unix:PATH`, or a URL of http, https, grpc or grpcs. Raises BadUsage."""
+    """Parse `host`, `host:port`, `unix:PATH`, or an http, https, grpc or grpcs URL. Raises BadUsage."""
     text = options.url or "localhost:8001"
     if text.startswith("unix:"):
         path = text.removeprefix("unix:")
@@ -48,5 +48,5 @@ def grpc_address(options: BenchOptions) -> Address:
     except ValueError as error:
         raise BadUsage(f"-u {text}: {error}") from error
     if parts.scheme not in {"http", "https", "grpc", "grpcs"} or not parts.hostname:
-        raise BadUsage(f"-u {text} is no gRPC address: expected HOST:PORT")
+        raise BadUsage(f"-u {text} is not a gRPC address: expected HOST:PORT")
     return Address(parts.hostname, port or 8001, options.ssl_grpc_use_ssl or parts.scheme in {"https", "grpcs"})

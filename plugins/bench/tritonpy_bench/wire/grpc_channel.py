@@ -1,4 +1,4 @@
-"""Connections that carry calls of one gRPC method, and what their headers and trailers mean."""
+"""Connections for calls of one gRPC method, with their request headers and response status."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import ssl
 from base64 import b64encode
 from urllib.parse import unquote
 
-from tritonpy_bench.load.exchange import Lost
+from tritonpy_bench.load.exchange import LostConnection
 from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.wire.address import Address
-from tritonpy_bench.wire.http2_connection import Http2Connection, Http2Stream
+from tritonpy_bench.wire.http2_connection import ClientConnection, ClientStream
 
 _STATUS_NAMES = (
     "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
@@ -20,23 +20,23 @@ _STATUS_NAMES = (
 
 
 class GrpcChannel:
-    """One connection at a time to a server; `method` is ModelInfer or ModelStreamInfer. Carriers share it."""
+    """One shared connection to a server; `method` is ModelInfer or ModelStreamInfer."""
 
     def __init__(self, options: BenchOptions, address: Address, context: ssl.SSLContext | None, method: str) -> None:
         self._address = address
         self._context = context
         self._headers = request_headers(options, address, method)
-        self._connection: Http2Connection | None = None
-        self._connecting: asyncio.Task[Http2Connection] | None = None
+        self._connection: ClientConnection | None = None
+        self._connecting: asyncio.Task[ClientConnection] | None = None
 
     @property
-    def connection(self) -> Http2Connection | None:
-        """The connection that new calls may use; None if there is none."""
+    def connection(self) -> ClientConnection | None:
+        """The connection for new calls, or None."""
         connection = self._connection
         return connection if connection is not None and connection.usable else None
 
-    async def connect(self) -> Http2Connection:
-        """Return a connection that is ready; callers that come together share one. Raises OSError."""
+    async def connect(self) -> ClientConnection:
+        """Return a ready connection; concurrent callers share one. Raises OSError."""
         if (connection := self.connection) is not None:
             return connection
         if self._connecting is None:
@@ -47,19 +47,19 @@ class GrpcChannel:
             if self._connecting is not None and self._connecting.done():
                 self._connecting = None
 
-    def cancel(self, stream: Http2Stream) -> None:
-        """Cancel a call that is in flight."""
+    def cancel(self, stream: ClientStream) -> None:
+        """Cancel a call in flight."""
         if self._connection is not None:
             self._connection.cancel(stream)
 
     def close(self) -> None:
-        """Close the connection; calls in flight are cancelled."""
+        """Close the connection and cancel the calls in flight."""
         if self._connecting is not None:
             self._connecting.cancel()
         if self._connection is not None:
             self._connection.close()
 
-    async def _connect(self) -> Http2Connection:
+    async def _connect(self) -> ClientConnection:
         loop, address = asyncio.get_running_loop(), self._address
         name = address.host if self._context else None
         if address.unix_path:
@@ -72,8 +72,8 @@ class GrpcChannel:
         await connection.ready
         return connection
 
-    def _protocol(self) -> Http2Connection:
-        return Http2Connection(self._headers)
+    def _protocol(self) -> ClientConnection:
+        return ClientConnection(self._headers)
 
 
 def request_headers(options: BenchOptions, address: Address, method: str) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def request_headers(options: BenchOptions, address: Address, method: str) -> lis
 
 
 def status_error(headers: dict[str, str]) -> str | None:
-    """Return the error that a response's headers or trailers tell, None if they tell of none or of OK."""
+    """Return the error in a response's headers or trailers; None for OK or without a status."""
     status = headers.get("grpc-status")
     if status is None:
         http = headers.get(":status", "200")
@@ -107,12 +107,12 @@ def status_error(headers: dict[str, str]) -> str | None:
         return None
     name = _STATUS_NAMES[int(status)] if status.isdigit() and int(status) < len(_STATUS_NAMES) else f"status {status}"
     text = f"{name}: {unquote(headers.get('grpc-message', '')) or 'no text'}"
-    return Lost(text) if name == "UNAVAILABLE" else text
+    return LostConnection(text) if name == "UNAVAILABLE" else text
 
 
 def reset_error(name: str) -> str:
-    """Return the error of a call whose stream the server reset with that HTTP/2 error code."""
-    if isinstance(name, Lost):
-        return Lost(f"UNAVAILABLE: {name}")
+    """Return the error of a call whose stream the server reset with the HTTP/2 error code `name`."""
+    if isinstance(name, LostConnection):
+        return LostConnection(f"UNAVAILABLE: {name}")
     text = f"the server reset the stream with {name}"
-    return Lost(f"UNAVAILABLE: {text}") if name == "REFUSED_STREAM" else f"INTERNAL: {text}"
+    return LostConnection(f"UNAVAILABLE: {text}") if name == "REFUSED_STREAM" else f"INTERNAL: {text}"

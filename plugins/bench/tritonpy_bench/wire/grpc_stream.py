@@ -1,4 +1,4 @@
-"""gRPC requests on two-way streams, several in flight on each."""
+"""Request sender over bidirectional gRPC streams with several requests in flight."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import zlib
 
 from google.protobuf.message import DecodeError
 
-from tritonpy_bench.load.exchange import Carrier, Exchange, Lost
+from tritonpy_bench.load.exchange import Exchange, LostConnection, RequestSender
 from tritonpy_bench.wire.grpc_channel import GrpcChannel, reset_error, status_error
 from tritonpy_bench.wire.grpc_messages import GrpcMessages, unframe
-from tritonpy_bench.wire.http2_connection import Http2Connection, Http2Stream
+from tritonpy_bench.wire.http2_connection import ClientConnection, ClientStream
 from tritonpy_protos.grpc_service_pb2 import ModelStreamInferResponse
 
 _FINAL = "triton_final_response"
 
 
-class GrpcStream(Http2Stream):
-    """One stream that carriers share; it begins with its first request, and anew when it broke.
+class GrpcStream(ClientStream):
+    """One stream shared by senders; it starts with its first request and restarts after a failure.
 
-    Answers find their request by its id. With `decoupled` a request ends with the answer that says that it is the final one.
+    Responses are matched to requests by id. If `decoupled`, a request ends with its final response.
     """
 
     def __init__(self, channel: GrpcChannel, decoupled: bool) -> None:
         super().__init__()
         self._channel = channel
         self._decoupled = decoupled
-        self._open: dict[str, tuple[StreamCarrier, Exchange]] = {}
-        self._connection: Http2Connection | None = None
+        self._open: dict[str, tuple[StreamSender, Exchange]] = {}
+        self._connection: ClientConnection | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._queued: list[bytes] = []
-        self._rest = b""
+        self._remainder = b""
         self._error: str | None = None
         self._count = 0
 
@@ -39,12 +39,12 @@ class GrpcStream(Http2Stream):
         """Connect. Raises OSError."""
         await self._channel.connect()
 
-    def send(self, carrier: StreamCarrier, exchange: Exchange, messages: GrpcMessages) -> None:
-        """Put a request on the stream."""
+    def send(self, sender: StreamSender, exchange: Exchange, messages: GrpcMessages) -> None:
+        """Send a request on the stream."""
         self._count += 1
         request_id = str(self._count)
-        self._open[request_id] = (carrier, exchange)
-        message = messages.of(exchange.job, carrier.number, request_id)
+        self._open[request_id] = (sender, exchange)
+        message = messages.message_for(exchange.job, sender.number, request_id)
         if self._connection is not None:
             self._connection.send(self, message, end=False)
         elif self._connecting is not None:
@@ -55,40 +55,40 @@ class GrpcStream(Http2Stream):
             self._queued.append(message)
             self._connecting = asyncio.get_running_loop().create_task(self._connect_and_begin())
 
-    def forget(self, carrier: StreamCarrier) -> None:
-        """Give up what a carrier has in flight."""
-        self._open = {name: entry for name, entry in self._open.items() if entry[0] is not carrier}
+    def discard(self, sender: StreamSender) -> None:
+        """Forget a sender's request in flight."""
+        self._open = {name: entry for name, entry in self._open.items() if entry[0] is not sender}
 
     def close(self) -> None:
-        """End the stream on this side; without requests in flight nothing has to be reset."""
+        """Half-close the stream if no request is in flight; the channel resets it otherwise."""
         if self._connecting is not None:
             self._connecting.cancel()
         if self._connection is not None and self._connection.usable and not self._open:
             self._connection.send(self, b"", end=True)
 
     def headers_received(self, headers: dict[str, str]) -> None:
-        """Keep what the trailers say."""
+        """Keep the status in the trailers."""
         self._error = status_error(headers)
 
     def data_received(self, data: bytes) -> None:
-        """Take the responses that are complete."""
+        """Process the complete responses."""
         now = time.monotonic_ns()
         try:
-            messages, self._rest = unframe(self._rest + data)
+            messages, self._remainder = unframe(self._remainder + data)
             for message in messages:
-                self._answered(ModelStreamInferResponse.FromString(message), now)
+                self._handle_response(ModelStreamInferResponse.FromString(message), now)
         except (zlib.error, DecodeError) as error:
             self._channel.cancel(self)
-            self._lose(f"INTERNAL: a response cannot be read: {error}")
+            self._fail_all(f"INTERNAL: a response cannot be read: {error}")
 
     def ended(self, error: str | None) -> None:
-        """Everything in flight is lost with the stream."""
+        """Fail all requests in flight."""
         if error is not None:
             error = reset_error(error)
-        self._lose(error or self._error or "the server ended the stream")
+        self._fail_all(error or self._error or "the server ended the stream")
 
-    def _begin(self, connection: Http2Connection, message: bytes) -> None:
-        self._connection, self._rest, self._error = connection, b"", None
+    def _begin(self, connection: ClientConnection, message: bytes) -> None:
+        self._connection, self._remainder, self._error = connection, b"", None
         connection.start(self, message, end=False)
 
     async def _connect_and_begin(self) -> None:
@@ -97,7 +97,7 @@ class GrpcStream(Http2Stream):
         except OSError as error:
             self._queued.clear()
             self._connecting = None
-            self._lose(f"UNAVAILABLE: no connection: {error}")
+            self._fail_all(f"UNAVAILABLE: no connection: {error}")
             return
         self._connecting = None
         first, *more = self._queued
@@ -106,42 +106,44 @@ class GrpcStream(Http2Stream):
         for message in more:
             connection.send(self, message, end=False)
 
-    def _lose(self, error: str) -> None:
+    def _fail_all(self, error: str) -> None:
         self._connection = None
         lost, self._open = self._open, {}
-        for carrier, exchange in lost.values():
-            carrier.on_end(carrier, exchange, Lost(error))
+        for sender, exchange in lost.values():
+            sender.on_end(sender, exchange, LostConnection(error))
 
-    def _answered(self, answer: ModelStreamInferResponse, now: int) -> None:
-        response = answer.infer_response
-        final = self._final(answer)
+    def _handle_response(self, message: ModelStreamInferResponse, now: int) -> None:
+        response = message.infer_response
+        final = self._final(message)
         name = response.id
-        if answer.error_message and name not in self._open:  # a server that does not say whose error it is
+        if message.error_message and name not in self._open:  # the server omits the id of the failed request
             name = next(iter(self._open), "")
         entry = self._open.get(name)
         if entry is None:
             return
-        carrier, exchange = entry
-        if not answer.error_message and (
+        sender, exchange = entry
+        if not message.error_message and (
             response.outputs or not self._decoupled
-        ):  # what is empty only says that it is the end
-            exchange.answered(now)
+        ):  # an empty response only marks the end
+            exchange.add_response(now)
         if final:
             del self._open[name]
-            if exchange.between is None:  # no answer but the end
+            if exchange.between is None:  # no response but the final empty one
                 exchange.responses, exchange.between = 0, []
-            carrier.on_end(carrier, exchange, answer.error_message or None)
+            sender.on_end(sender, exchange, message.error_message or None)
 
-    def _final(self, answer: ModelStreamInferResponse) -> bool:
-        if answer.error_message or not self._decoupled:
+    def _final(self, message: ModelStreamInferResponse) -> bool:
+        if message.error_message or not self._decoupled:
             return True
         return (
-            answer.infer_response.parameters[_FINAL].bool_param if _FINAL in answer.infer_response.parameters else False
+            message.infer_response.parameters[_FINAL].bool_param
+            if _FINAL in message.infer_response.parameters
+            else False
         )
 
 
-class StreamCarrier(Carrier):
-    """A place on a stream."""
+class StreamSender(RequestSender):
+    """Sends one request at a time on a shared stream."""
 
     def __init__(self, number: int, stream: GrpcStream, messages: GrpcMessages) -> None:
         self.number = number
@@ -153,9 +155,9 @@ class StreamCarrier(Carrier):
         await self._stream.open()
 
     def send(self, exchange: Exchange) -> None:
-        """Put a request on the stream."""
+        """Send a request on the stream."""
         self._stream.send(self, exchange, self._messages)
 
     def close(self) -> None:
-        """Forget what is in flight."""
-        self._stream.forget(self)
+        """Forget the request in flight."""
+        self._stream.discard(self)

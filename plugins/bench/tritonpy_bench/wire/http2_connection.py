@@ -1,4 +1,4 @@
-"""One HTTP/2 connection of a client (RFC 9113), made for load: what a response holds is read only as far as its stream asks for it."""
+"""An HTTP/2 client connection (RFC 9113) for load generation; it skips data that no stream reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hpack import Decoder, Encoder
 from hpack.exceptions import HPACKError
 
-from tritonpy_bench.load.exchange import Lost
+from tritonpy_bench.load.exchange import LostConnection
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _FRAME = struct.Struct(">IBI")  # length << 8 | type, flags, stream
@@ -23,7 +23,7 @@ _DEFAULT_WINDOW = 65535
 _LARGEST_WINDOW = 2**31 - 1
 _LAST_STREAM = 2**31 - 3
 _WINDOW_UPDATE_AT = 2**29
-"""How many bytes are received before their share of a window is returned to the server."""
+"""Received bytes after which a WINDOW_UPDATE frame is sent."""
 _LARGEST_TABLE = 4096
 _KEPT_BLOCKS = 64
 _CANCEL = 8
@@ -33,15 +33,15 @@ _ERROR_CODES = (
 )  # fmt: skip
 
 
-class Http2Stream(ABC):
-    """A request and its response. A connection numbers it, and calls its methods from the event loop."""
+class ClientStream(ABC):
+    """A request and its response. The connection assigns its id and calls it on the event loop."""
 
     stream_id = 0
     send_window = 0
     received = 0
-    """Bytes of DATA frames whose share of the window the server has not been given again."""
+    """Bytes of DATA frames since the last WINDOW_UPDATE frame."""
     sent_end = False
-    wants_data = True
+    reads_data = True
     """False drops the content of DATA frames."""
 
     def __init__(self) -> None:
@@ -50,28 +50,28 @@ class Http2Stream(ABC):
 
     @abstractmethod
     def headers_received(self, headers: dict[str, str]) -> None:
-        """Take the headers of the response, or its trailers."""
+        """Process the headers or trailers of the response."""
 
     def data_received(self, data: bytes) -> None:
-        """Take a piece of the response's body."""
+        """Process a piece of the response's body."""
 
     @abstractmethod
     def ended(self, error: str | None) -> None:
-        """The response is complete (None), or the stream ended early: the name of an HTTP/2 error code, or a `Lost` text."""
+        """The response is complete (None), or the stream ended early: the name of an HTTP/2 error code, or a `LostConnection` text."""
 
 
-class Http2Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """Sends every request with the same `headers`; `await ready` returns once the server's settings have arrived."""
 
     def __init__(self, headers: Sequence[tuple[str, str]]) -> None:
         self._headers = headers
         self._encoder = Encoder()
-        # The server may keep no table of our making: equal blocks mean equal headers, and each is decoded once.
+        # Without a dynamic table on the server's side, equal blocks have equal headers and are decoded once.
         self._decoder = Decoder()
         self._decoder.header_table_size = self._decoder.max_allowed_table_size = 0
         self._decoded: dict[bytes, dict[str, str]] = {}
-        self._streams: dict[int, Http2Stream] = {}
-        self._waiting: deque[tuple[Http2Stream, bytes, bool]] = deque()
+        self._streams: dict[int, ClientStream] = {}
+        self._waiting: deque[tuple[ClientStream, bytes, bool]] = deque()
         self._next_id = 1
         self._last_block = b""
         self._block_repeats = False
@@ -80,7 +80,7 @@ class Http2Connection(asyncio.Protocol):
         self._most_streams = _LARGEST_WINDOW
         self._largest_frame = 16384
         self._received = 0
-        self._rest = b""
+        self._remainder = b""
         self._unfinished_block: tuple[int, int, bytes] | None = None
         self._reading = False
         self._unwritten: list[bytes] = []
@@ -88,10 +88,13 @@ class Http2Connection(asyncio.Protocol):
         self.usable = True
         self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    # The client's side
+    # Called by senders
 
-    def start(self, stream: Http2Stream, body: bytes, end: bool) -> None:
-        """Send a request with `body` as its first bytes, or its only ones if `end`. It waits while the server allows no more streams."""
+    def start(self, stream: ClientStream, body: bytes, end: bool) -> None:
+        """Send a request with the first bytes of its body, or all of them if `end`.
+
+        It waits while the server allows no further streams.
+        """
         if len(self._streams) >= self._most_streams:
             self._waiting.append((stream, body, end))
             return
@@ -104,8 +107,8 @@ class Http2Connection(asyncio.Protocol):
         self._write_block(stream_id)
         self.send(stream, body, end)
 
-    def send(self, stream: Http2Stream, body: bytes, end: bool) -> None:
-        """Send more of a request that was started; flow control delays what the server does not allow yet."""
+    def send(self, stream: ClientStream, body: bytes, end: bool) -> None:
+        """Send more bytes of a started request, within the server's flow-control windows."""
         size = len(body)
         if not stream.unsent and size <= self._largest_frame and size <= min(self._send_window, stream.send_window):
             self._send_window -= size
@@ -117,7 +120,7 @@ class Http2Connection(asyncio.Protocol):
         stream.end_after_unsent = end
         self._send_unsent(stream)
 
-    def cancel(self, stream: Http2Stream) -> None:
+    def cancel(self, stream: ClientStream) -> None:
         """Reset a stream; none of its methods is called again."""
         if self._streams.get(stream.stream_id) is stream:
             del self._streams[stream.stream_id]
@@ -127,7 +130,7 @@ class Http2Connection(asyncio.Protocol):
             self._waiting = deque(entry for entry in self._waiting if entry[0] is not stream)
 
     def close(self) -> None:
-        """End what is half open, reset the rest, and close the connection; none of the streams' methods is called again."""
+        """Reset unfinished requests and close the connection; no stream's method is called again."""
         self.usable = False
         self._waiting.clear()
         for stream in [each for each in self._streams.values() if not each.sent_end]:
@@ -136,10 +139,10 @@ class Http2Connection(asyncio.Protocol):
         self._write(_FRAME.pack(8 << 8 | _GOAWAY, 0, 0) + bytes(8))
         self.transport.close()
 
-    # asyncio's side
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the preface and the settings: no header table, no push, windows that never hold up the server."""
+        """Send the preface and settings: no header table, no push, and maximum windows."""
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]  # a stream's
         settings = b"".join(
             _SETTING.pack(*entry)
@@ -154,10 +157,10 @@ class Http2Connection(asyncio.Protocol):
         transport.write(_PREFACE + _FRAME.pack(len(settings) << 8 | _SETTINGS, 0, 0) + settings + window)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
-        """Take the frames that are complete; what they cause to be sent is written at once."""
+        """Process the complete frames; frames sent in response are written together."""
         self._reading = True
         try:
-            self._take_frames(self._rest + data if self._rest else data)
+            self._handle_frames(self._remainder + data if self._remainder else data)
         except (HPACKError, ValueError, struct.error, IndexError) as error:
             self._failure = f"the server does not speak HTTP/2: {error or type(error).__name__}"
             self.usable = False
@@ -171,7 +174,7 @@ class Http2Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         """End every stream."""
         text = self._failure or (
-            "the server closed the connection before it answered" if error is None else f"connection lost: {error}"
+            "the server closed the connection before it responded" if error is None else f"connection lost: {error}"
         )
         self.usable = False
         if not self.ready.done():
@@ -181,11 +184,11 @@ class Http2Connection(asyncio.Protocol):
         self._waiting.clear()
         for stream in streams:
             stream.unsent.clear()
-            stream.ended(Lost(text))
+            stream.ended(LostConnection(text))
 
     # Frames
 
-    def _take_frames(self, data: bytes) -> None:
+    def _handle_frames(self, data: bytes) -> None:
         at, end = 0, len(data)
         while end - at >= 9:
             head, flags, stream_id = _FRAME.unpack_from(data, at)
@@ -196,14 +199,14 @@ class Http2Connection(asyncio.Protocol):
             at = stop
             kind = head & 255
             if kind == _DATA:
-                self._take_data(flags, stream_id, data, begin, stop)
+                self._handle_data(flags, stream_id, data, begin, stop)
             elif kind in {_HEADERS, _CONTINUATION}:
-                self._take_block(kind, flags, stream_id, data, begin, stop)
+                self._handle_block(kind, flags, stream_id, data, begin, stop)
             else:
-                self._take_other(kind, flags, stream_id & _LARGEST_WINDOW, data[begin:stop])
-        self._rest = data[at:]
+                self._handle_other(kind, flags, stream_id & _LARGEST_WINDOW, data[begin:stop])
+        self._remainder = data[at:]
 
-    def _take_data(self, flags: int, stream_id: int, data: bytes, begin: int, stop: int) -> None:
+    def _handle_data(self, flags: int, stream_id: int, data: bytes, begin: int, stop: int) -> None:
         size = stop - begin
         self._received += size
         if self._received >= _WINDOW_UPDATE_AT:
@@ -214,7 +217,7 @@ class Http2Connection(asyncio.Protocol):
             return
         if flags & _PADDED:
             begin, stop = begin + 1, stop - data[begin]
-        if stream.wants_data:
+        if stream.reads_data:
             stream.data_received(data[begin:stop])
         if flags & _END_STREAM:
             self._end(stream)
@@ -224,7 +227,7 @@ class Http2Connection(asyncio.Protocol):
             self._return_window(stream_id, stream.received)
             stream.received = 0
 
-    def _take_block(self, kind: int, flags: int, stream_id: int, data: bytes, begin: int, stop: int) -> None:
+    def _handle_block(self, kind: int, flags: int, stream_id: int, data: bytes, begin: int, stop: int) -> None:
         if kind == _HEADERS:
             if flags & _PADDED:
                 begin, stop = begin + 1, stop - data[begin]
@@ -251,13 +254,13 @@ class Http2Connection(asyncio.Protocol):
             if ends:
                 self._end(stream)
 
-    def _take_other(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
+    def _handle_other(self, kind: int, flags: int, stream_id: int, payload: bytes) -> None:
         if kind == _SETTINGS and not flags & _ACK:
-            self._take_settings(payload)
+            self._handle_settings(payload)
         elif kind == _PING and not flags & _ACK:
             self._write(_FRAME.pack(len(payload) << 8 | _PING, _ACK, 0) + payload)
         elif kind == _WINDOW_UPDATE:
-            self._take_window(stream_id, struct.unpack(">I", payload)[0])
+            self._handle_window(stream_id, struct.unpack(">I", payload)[0])
         elif kind == _RST_STREAM:
             stream = self._streams.pop(stream_id, None)
             if stream is not None:
@@ -265,9 +268,9 @@ class Http2Connection(asyncio.Protocol):
                 stream.ended(error_code_name(struct.unpack(">I", payload)[0]))
                 self._start_waiting()
         elif kind == _GOAWAY:
-            self._take_goaway(struct.unpack_from(">I", payload)[0])
+            self._handle_goaway(struct.unpack_from(">I", payload)[0])
 
-    def _take_settings(self, payload: bytes) -> None:
+    def _handle_settings(self, payload: bytes) -> None:
         for setting, value in _SETTING.iter_unpack(payload):
             if setting == _HEADER_TABLE_SIZE:
                 self._encoder.header_table_size = min(value, _LARGEST_TABLE)
@@ -286,7 +289,7 @@ class Http2Connection(asyncio.Protocol):
         self._send_all_unsent()
         self._start_waiting()
 
-    def _take_window(self, stream_id: int, increment: int) -> None:
+    def _handle_window(self, stream_id: int, increment: int) -> None:
         if stream_id == 0:
             self._send_window += increment
             self._send_all_unsent()
@@ -294,8 +297,8 @@ class Http2Connection(asyncio.Protocol):
             stream.send_window += increment
             self._send_unsent(stream)
 
-    def _take_goaway(self, last: int) -> None:
-        """Streams up to `last` are answered; the others never reached the server's application."""
+    def _handle_goaway(self, last: int) -> None:
+        """Fail streams above `last`, which the server did not process; lower ones get responses."""
         self.usable = False
         refused = [stream for stream_id, stream in self._streams.items() if stream_id > last & _LARGEST_WINDOW]
         refused += [entry[0] for entry in self._waiting]
@@ -303,13 +306,13 @@ class Http2Connection(asyncio.Protocol):
         for stream in refused:
             self._streams.pop(stream.stream_id, None)
             stream.unsent.clear()
-            stream.ended(Lost("the server is closing the connection"))
+            stream.ended(LostConnection("the server is closing the connection"))
         if not self._streams:
             self.transport.close()
 
-    def _end(self, stream: Http2Stream) -> None:
+    def _end(self, stream: ClientStream) -> None:
         del self._streams[stream.stream_id]
-        if not stream.sent_end:  # it answered without the rest of the request
+        if not stream.sent_end:  # the response came before the end of the request
             stream.unsent.clear()
             self._write(_FRAME.pack(4 << 8 | _RST_STREAM, 0, stream.stream_id) + struct.pack(">I", _CANCEL))
         stream.ended(None)
@@ -327,7 +330,7 @@ class Http2Connection(asyncio.Protocol):
             if stream.unsent:
                 self._send_unsent(stream)
 
-    def _send_unsent(self, stream: Http2Stream) -> None:
+    def _send_unsent(self, stream: ClientStream) -> None:
         """Send what both windows allow."""
         unsent = stream.unsent
         while unsent:
@@ -347,7 +350,7 @@ class Http2Connection(asyncio.Protocol):
 
     def _write_block(self, stream_id: int) -> None:
         block = self._last_block
-        if not self._block_repeats:  # the first blocks fill the server's header table, later ones refer to it
+        if not self._block_repeats:  # the first blocks fill the server's header table; later ones refer to it
             self._last_block = self._encoder.encode(self._headers)
             self._block_repeats = self._last_block == block
             block = self._last_block

@@ -1,4 +1,4 @@
-"""HTTP requests as bytes, made once: what differs between two of them (a sequence's id) has a place of fixed width."""
+"""HTTP requests as bytes, made once; the sequence id has a field of fixed width."""
 
 from __future__ import annotations
 
@@ -9,55 +9,57 @@ import msgspec
 from tritonpy_bench.inputs.corpus import Corpus
 from tritonpy_bench.load.jobs import Job
 from tritonpy_bench.options import BenchOptions
-from tritonpy_bench.target.facts import TargetFacts
 from tritonpy_bench.target.http_control import model_path
+from tritonpy_bench.target.metadata import TargetDescription
 from tritonpy_bench.wire.address import http_address
-from tritonpy_bench.wire.regions import Regions, Slice
+from tritonpy_bench.wire.regions import ClientRegions, Slice
 
-_PLACEHOLDER = b"18446744073709551615"  # the widest id; shorter ones are filled up with spaces, which JSON ignores
-_JOINED = 1 << 16
+_PLACEHOLDER = b"18446744073709551615"  # the widest id; shorter ones are padded with spaces, which JSON ignores
+_MAX_JOINED_BYTES = 1 << 16
 
 
 class Message(NamedTuple):
-    """A request: `head`, the sequence's id where `middle` is not None, `middle`, and tensors that are too large to copy."""
+    """A request: `head`, the sequence id if `middle` is not None, `middle`, and large tensors in `body`."""
 
     head: bytes
     middle: bytes | None
     body: bytes
 
     def parts(self, sequence: int) -> list[bytes]:
-        """Return what is written for a request of that sequence (0: none)."""
+        """Return the bytes to write for a request of the sequence (0: none)."""
         if self.middle is None:
             return [self.head, self.body] if self.body else [self.head]
         return [b"%b%20d%b" % (self.head, sequence, self.middle), self.body]
 
 
 class HttpMessages:
-    """Makes and keeps them, one for each job that differs."""
+    """Cached requests, one per distinct job."""
 
-    def __init__(self, facts: TargetFacts, options: BenchOptions, corpus: Corpus, regions: Regions | None) -> None:
+    def __init__(
+        self, target: TargetDescription, options: BenchOptions, corpus: Corpus, regions: ClientRegions | None
+    ) -> None:
         self._corpus = corpus
         self._regions = regions
-        self._outputs = facts.model.outputs
+        self._outputs = target.model.outputs
         self._parameters = dict(options.request_parameter)
-        self._binary_in = _binary(options.input_tensor_format, facts)
+        self._binary_in = _binary(options.input_tensor_format, target)
         out = options.input_tensor_format if options.output_tensor_format == "auto" else options.output_tensor_format
-        if _binary(out, facts) and regions is None:
+        if _binary(out, target) and regions is None:
             self._parameters["binary_data_output"] = True
-        self._start = _start_line(facts, options)
-        self._made: dict[tuple[int, int, bool, bool, bool], Message] = {}
+        self._start = _start_line(target, options)
+        self._cache: dict[tuple[int, int, bool, bool, bool], Message] = {}
 
-    def of(self, job: Job, place: int) -> Message:
-        """Return the request of a job that goes out at `place`."""
-        key = (job.step, 0 if self._regions is None else place, job.sequence > 0, job.start, job.end)
-        found = self._made.get(key)
+    def message_for(self, job: Job, slot: int) -> Message:
+        """Return the request of a job sent in `slot`."""
+        key = (job.step, 0 if self._regions is None else slot, job.sequence > 0, job.start, job.end)
+        found = self._cache.get(key)
         if found is None:
-            found = self._made[key] = self._make(job, place)
+            found = self._cache[key] = self._make(job, slot)
         return found
 
-    def _make(self, job: Job, place: int) -> Message:
+    def _make(self, job: Job, slot: int) -> Message:
         parameters: dict[str, Any] = {}
-        if job.sequence:  # first, so that no other text can be taken for the placeholder
+        if job.sequence:  # first, so that a parameter with the placeholder's value comes later
             parameters = {
                 "sequence_id": int(_PLACEHOLDER),
                 "sequence_start": job.start,
@@ -69,7 +71,7 @@ class HttpMessages:
         document["inputs"] = inputs
         if self._regions is not None:
             document["outputs"] = [
-                {"name": tensor.name, "parameters": region_parameters(self._regions.output(place, number))}
+                {"name": tensor.name, "parameters": region_parameters(self._regions.output(slot, number))}
                 for number, tensor in enumerate(self._outputs)
             ]
         return self._message(msgspec.json.encode(document), body, job.sequence > 0)
@@ -81,7 +83,7 @@ class HttpMessages:
         else:
             head += b"Content-Type: application/json\r\n\r\n"
         before, _, after = text.partition(_PLACEHOLDER) if sequence else (text, b"", b"")
-        if len(body) <= _JOINED:
+        if len(body) <= _MAX_JOINED_BYTES:
             after, body = after + body, b""
         if not sequence:
             return Message(head + before + after, None, body)
@@ -103,7 +105,7 @@ class HttpMessages:
 
 
 def region_parameters(part: Slice) -> dict[str, str | int]:
-    """Return how a tensor names its slice of shared memory."""
+    """Return the parameters that refer a tensor to its slice of shared memory."""
     return {
         "shared_memory_region": part.region,
         "shared_memory_offset": part.offset,
@@ -111,13 +113,13 @@ def region_parameters(part: Slice) -> dict[str, str | int]:
     }
 
 
-def _binary(wanted: str, facts: TargetFacts) -> bool:
-    return facts.server.binary if wanted == "auto" else wanted == "binary"
+def _binary(tensor_format: str, target: TargetDescription) -> bool:
+    return target.server.binary if tensor_format == "auto" else tensor_format == "binary"
 
 
-def _start_line(facts: TargetFacts, options: BenchOptions) -> bytes:
+def _start_line(target: TargetDescription, options: BenchOptions) -> bytes:
     address = http_address(options)
-    path = address.prefix + model_path(facts.model.name, facts.model.version)
+    path = address.prefix + model_path(target.model.name, target.model.version)
     lines = [f"POST {path}/infer HTTP/1.1", f"Host: {address}"]
     lines += [f"{name}: {value}" for name, value in options.headers]
     return "".join(f"{line}\r\n" for line in lines).encode()

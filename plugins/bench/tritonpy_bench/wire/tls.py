@@ -1,4 +1,4 @@
-"""TLS of the clients, from perf_analyzer's flags."""
+"""TLS contexts of clients, from perf_analyzer's flags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tritonpy_bench.options import BadUsage, BenchOptions
 
 
 def grpc_client_context(options: BenchOptions) -> ssl.SSLContext:
-    """Return the context of gRPC connections. Raises BadUsage for files that cannot be used."""
+    """Return the context of gRPC connections. Raises BadUsage if a file cannot be used."""
     try:
         context = ssl.create_default_context(cafile=options.ssl_grpc_root_certifications_file)
         if options.ssl_grpc_certificate_chain_file:
@@ -19,11 +19,11 @@ def grpc_client_context(options: BenchOptions) -> ssl.SSLContext:
     return context
 
 
-def client_context(options: BenchOptions) -> ssl.SSLContext:
-    """Return a context as the options say. Raises BadUsage for files that cannot be used."""
+def https_client_context(options: BenchOptions) -> ssl.SSLContext:
+    """Return the context of HTTPS connections. Raises BadUsage if a file cannot be used."""
     try:
         return _context(options)
-    except OSError as error:  # ssl's own errors are of this kind
+    except OSError as error:  # ssl.SSLError is an OSError
         raise BadUsage(f"the files of --ssl-https-… cannot be used: {error}") from error
 
 

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy_frontend_grpc.wire.head import (
-    Head,
-    Malformed,
-    UnknownEncoding,
+    CallHead,
+    MalformedCall,
+    UnknownCompression,
     is_grpc_type,
-    metadata_of,
+    read_metadata,
     timeout_ns,
 )
 
@@ -33,13 +33,13 @@ SNAPPY, GZIP = ((b"grpc-encoding", name) for name in (b"snappy", b"gzip"))
         (b"", False),
     ],
 )
-def test_grpc_is_told_by_its_content_type(content_type, expected):
+def test_grpc_is_recognized_by_its_content_type(content_type, expected):
     assert is_grpc_type(content_type) is expected
 
 
-def test_the_head_of_every_grpc_client_is_good():
-    Head("POST", "/", PLAIN).check()
-    Head("POST", "/", (*PLAIN, GZIP)).check()
+def test_the_heads_of_grpc_clients_are_valid():
+    CallHead("POST", "/", PLAIN).check()
+    CallHead("POST", "/", (*PLAIN, GZIP)).check()
 
 
 @pytest.mark.parametrize(
@@ -50,15 +50,15 @@ def test_the_head_of_every_grpc_client_is_good():
         ("POST", ((b"te", b"gzip"),), "Bad :te header"),
     ],
 )
-def test_what_is_no_grpc_call_is_told_so(method, headers, text):
-    with pytest.raises(Malformed) as error:
-        Head(method, "/", headers).check()
+def test_invalid_heads_get_an_error(method, headers, text):
+    with pytest.raises(MalformedCall) as error:
+        CallHead(method, "/", headers).check()
     assert error.value.message == text
 
 
 def test_an_unknown_compression_is_not_supported():
-    with pytest.raises(UnknownEncoding, match="Compression algorithm 'snappy' not supported"):
-        Head("POST", "/", (*PLAIN, SNAPPY)).check()
+    with pytest.raises(UnknownCompression, match="Compression algorithm 'snappy' not supported"):
+        CallHead("POST", "/", (*PLAIN, SNAPPY)).check()
 
 
 @pytest.mark.parametrize(
@@ -80,41 +80,46 @@ def test_an_unknown_compression_is_not_supported():
         (None, None),
     ],
 )
-def test_the_time_out_has_a_number_and_a_unit(value, expected):
+def test_timeouts_are_parsed(value, expected):
     assert timeout_ns({} if value is None else {b"grpc-timeout": value}) == expected
 
 
-def test_metadata_is_read_once():
-    head = Head("POST", "/", ((b"key", b"value"), (b"te", b"trailers")))
+def test_metadata_is_parsed_once():
+    head = CallHead("POST", "/", ((b"key", b"value"), (b"te", b"trailers")))
     assert head.metadata() == (("key", "value"),)
     assert head.metadata() is head.metadata()
 
 
-def test_metadata_is_what_the_client_added():
+def test_metadata_excludes_transport_headers():
     own = [
         (b"host", b"h"), (b"te", b"trailers"), (b"content-type", b"application/grpc"), (b"grpc-timeout", b"1S"),
         (b"grpc-encoding", b"gzip"), (b"grpc-accept-encoding", b"gzip"),
     ]  # fmt: skip
     given_headers = [*own, (b"x-key", b"a"), (b"user-agent", b"u"), (b"x-key", b"b"), (b"x-data-bin", b"AAE")]
-    assert metadata_of(given_headers) == (("x-key", "a"), ("user-agent", "u"), ("x-key", "b"), ("x-data-bin", b"\0\1"))
+    assert read_metadata(given_headers) == (
+        ("x-key", "a"),
+        ("user-agent", "u"),
+        ("x-key", "b"),
+        ("x-data-bin", b"\0\1"),
+    )
 
 
-def test_several_binary_values_may_be_joined_with_commas():
-    assert metadata_of([(b"k-bin", b"AAE=, AgM")]) == (("k-bin", b"\0\1"), ("k-bin", b"\2\3"))
+def test_binary_values_may_be_separated_by_commas():
+    assert read_metadata([(b"k-bin", b"AAE=, AgM")]) == (("k-bin", b"\0\1"), ("k-bin", b"\2\3"))
 
 
 def test_metadata_that_is_not_base64_is_malformed():
-    with pytest.raises(Malformed, match="not base64"):
-        metadata_of([(b"k-bin", b"AAAAA")])
+    with pytest.raises(MalformedCall, match="not base64"):
+        read_metadata([(b"k-bin", b"AAAAA")])
 
 
 @given(st.binary(), st.booleans())
-def test_binary_metadata_arrives_with_padding_and_without(value, padded):
+def test_binary_metadata_is_accepted_with_and_without_padding(value, padded):
     text = base64.b64encode(value)
-    assert metadata_of([(b"k-bin", text if padded else text.rstrip(b"="))]) == (("k-bin", value),)
+    assert read_metadata([(b"k-bin", text if padded else text.rstrip(b"="))]) == (("k-bin", value),)
 
 
 @given(st.binary())
-def test_no_text_upsets_metadata(value):
-    ((_, text),) = metadata_of([(b"key", value)])
+def test_arbitrary_values_are_valid_metadata(value):
+    ((_, text),) = read_metadata([(b"key", value)])
     assert isinstance(text, str)

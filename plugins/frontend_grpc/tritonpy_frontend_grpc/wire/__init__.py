@@ -1,3 +1,6 @@
-"""gRPC's mapping on HTTP/2 for servers that have none of their own: what a call says and hears, whatever carries its bytes."""
+"""The gRPC protocol on HTTP/2 for servers without a gRPC library.
+
+This package is independent of the HTTP/2 server.
+"""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Compression of answers."""
+"""Compression of responses."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import zlib
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tritonpy_frontend_grpc.wire.frames import prefix
+from tritonpy_frontend_grpc.wire.message_frames import prefix
 
-_INLINE_BELOW = 4 * 1024  # a thread would cost more than the work
+_INLINE_BELOW = 4 * 1024  # smaller messages: a thread would cost more
 
 
 class Compression(NamedTuple):
-    """A way to compress messages, with its name on the wire."""
+    """A compression algorithm and its name in gRPC headers."""
 
     name: str
     compress: Callable[[bytes], bytes]
 
 
-# By the level of `infer_response_compression_level`, as grpc.aio's answers are: its library uses zlib's usual effort for both.
+# Algorithms by `infer_response_compression_level`. Like grpc.aio, all use zlib's default effort.
 LEVELS = {
     "none": None,
     "low": Compression("gzip", lambda message: gzip.compress(message, 6, mtime=0)),
@@ -29,19 +29,21 @@ LEVELS = {
 }
 
 
-def accepted(wanted: Compression | None, headers: dict[bytes, bytes]) -> Compression | None:
-    """Return how the answers to a client are compressed: not at all where it does not take that."""
-    if wanted is None:
+def choose_compression(configured: Compression | None, headers: dict[bytes, bytes]) -> Compression | None:
+    """Return the compression of responses, or None if the client does not accept it."""
+    if configured is None:
         return None
     names = [name.strip() for name in headers.get(b"grpc-accept-encoding", b"").split(b",")]
-    return wanted if wanted.name.encode() in names else None
+    return configured if configured.name.encode() in names else None
 
 
-async def framed(message: bytes, compression: Compression | None) -> bytes:
-    """Return the frame of a message, compressed where that makes it smaller."""
+async def frame_message(message: bytes, compression: Compression | None) -> bytes:
+    """Return the frame of a message, compressed if that makes it smaller."""
     if compression is not None:
-        small = len(message) < _INLINE_BELOW
-        packed = compression.compress(message) if small else await asyncio.to_thread(compression.compress, message)
-        if len(packed) < len(message):
-            return prefix(packed, 1) + packed
+        is_small = len(message) < _INLINE_BELOW
+        compressed = (
+            compression.compress(message) if is_small else await asyncio.to_thread(compression.compress, message)
+        )
+        if len(compressed) < len(message):
+            return prefix(compressed, 1) + compressed
     return prefix(message) + message

@@ -1,4 +1,4 @@
-"""The short way of ModelInfer: no task, no coroutine, no future of the event loop."""
+"""The fast path of ModelInfer, without a task, coroutine or future."""
 
 from __future__ import annotations
 
@@ -9,86 +9,89 @@ from typing import TYPE_CHECKING
 from tritonpy import Internal, RequestMemory, TritonError, Unsupported
 from tritonpy_frontend_grpc.call import InferCall
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
-from tritonpy_frontend_grpc.unpacking import PACKED
-from tritonpy_frontend_grpc.wire.carried_call import CANCELLED, INCOMPLETE, MORE_MESSAGES, NO_MESSAGE, CarriedCall
-from tritonpy_frontend_grpc.wire.compression import framed
-from tritonpy_frontend_grpc.wire.frames import PREFIX, Frame, Frames, check_length
-from tritonpy_frontend_grpc.wire.replies import failed
+from tritonpy_frontend_grpc.decompression import COMPRESSED_PREFIXES
+from tritonpy_frontend_grpc.wire.compression import frame_message
+from tritonpy_frontend_grpc.wire.message_frames import PREFIX, MessageFrame, MessageReader, check_length
+from tritonpy_frontend_grpc.wire.response_headers import status_and_trailers
+from tritonpy_frontend_grpc.wire.wire_call import CANCELLED, INCOMPLETE, MORE_MESSAGES, NO_MESSAGE, WireCall
 
 if TYPE_CHECKING:
     from tritonpy import Reservation
     from tritonpy_frontend_grpc.service import InferenceService
     from tritonpy_frontend_grpc.wire.compression import Compression
-    from tritonpy_frontend_grpc.wire.head import Head, Headers
+    from tritonpy_frontend_grpc.wire.head import CallHead, Headers
 
 _UNCOUNTED = RequestMemory.UNCOUNTED
 
 
-class CarriedInferCall(CarriedCall, InferCall):
-    """One call: reads its message, hands it over, and sends the answer."""
+class WireInferCall(WireCall, InferCall):
+    """One call: reads the message, submits it to the service, and sends the response."""
 
-    answers = 0
-    first = None
+    responses = 0
+    first_response = None
     over = False
     request = None
     memory: Reservation | None = None
-    _frames: Frames | None = None
-    _begun = False  # the message is the service's
+    _frames: MessageReader | None = None
+    _submitted = False  # the message was passed to the service
     _finishing: asyncio.Task[None] | None = None
 
-    def __init__(self, service: InferenceService, head: Head) -> None:
+    def __init__(self, service: InferenceService, head: CallHead) -> None:
         self.head = head
         self._service = service
 
     @abstractmethod
     def read(self) -> None:
-        """Have the next part of the body given to `take`."""
+        """Request the next part of the body, which is passed to `take`."""
 
     @abstractmethod
-    def send_answer(self, message: bytes) -> None:
-        """Send the whole answer, its message not compressed."""
+    def send_response(self, message: bytes) -> None:
+        """Send the complete response with an uncompressed message."""
 
     @abstractmethod
-    def send_packed(self, encoding: str, frame: bytes) -> None:
-        """Send the whole answer, whose framed message may be compressed."""
+    def send_compressed(self, encoding: str, frame: bytes) -> None:
+        """Send the complete response with a framed message, which may be compressed."""
 
     @abstractmethod
     def send_refusal(self, trailers: Headers) -> None:
-        """Send an answer without a message."""
+        """Send a response without a message."""
 
     def take(self, part: bytes | memoryview, more: bool) -> None:
-        """Take the next part of the body; `more` says whether another one follows. What follows a message that was handed over is dropped."""
-        if self.over or self._begun:
+        """Process a part of the body; `more` is whether another one follows.
+
+        Data after the submitted message is dropped.
+        """
+        if self.over or self._submitted:
             return
         if self._frames is None and len(part) >= PREFIX.size:
-            packed, length = PREFIX.unpack_from(part)
+            compressed, length = PREFIX.unpack_from(part)
             if PREFIX.size + length == len(part):
                 if length > self._service.unchecked and not self._fits(length):
                     return
                 message = bytes(part[PREFIX.size :])
-                if packed or message[:1] in PACKED:
-                    self.begin(Frame(packed, message))
+                if compressed or message[:1] in COMPRESSED_PREFIXES:
+                    self.begin(MessageFrame(compressed, message))
                 else:
-                    self.hand_over(message)
+                    self.submit(message)
                 return
         self._collect(bytes(part), more)
 
-    def begin(self, frame: Frame) -> None:
-        """Hand over the message of a frame, which may be compressed."""
+    def begin(self, frame: MessageFrame) -> None:
+        """Submit the message of a frame, which may be compressed."""
         try:
-            message = self.unframed(frame)
+            message = self.message_of(frame)
         except TritonError as error:
             self.fail(error)
             return
-        self.hand_over(message)
+        self.submit(message)
 
-    def hand_over(self, message: bytes) -> None:
+    def submit(self, message: bytes) -> None:
         """Pass the message to the service."""
-        self._begun = True
+        self._submitted = True
         self._service.infer(message, self)
 
     def leave(self) -> None:
-        """Take note that the client left."""
+        """Cancel the call: the client has disconnected."""
         if not self.over:
             self._stop()
             self.status = CANCELLED
@@ -99,32 +102,38 @@ class CarriedInferCall(CarriedCall, InferCall):
             self._stop()
             self.fail(DeadlineExceeded())
 
-    def finish(self, answer: bytes | TritonError) -> None:
+    def finish(self, result: bytes | TritonError) -> None:
         if self.memory is not None:
-            self.memory = None  # the message is not needed any more
-        if not isinstance(answer, bytes):
-            self.fail(answer)
-        elif len(answer) > _UNCOUNTED and not self.admits(answer):
-            self.fail(self._service.memory.refusal(len(answer)))
+            self.memory = None  # the message is no longer needed
+        if not isinstance(result, bytes):
+            self.fail(result)
+        elif len(result) > _UNCOUNTED and not self.admits(result):
+            self.fail(self._service.memory.refusal(len(result)))
         elif self.compression is not None:
-            self._finishing = asyncio.create_task(self._finish_compressed(answer, self.compression))
+            self._finishing = asyncio.create_task(self._finish_compressed(result, self.compression))
         else:
-            self.send_answer(answer)
+            self.send_response(result)
             self.done()
 
     def fail(self, error: TritonError) -> None:
-        """Send how the call ended."""
+        """End the call with an error status."""
         self.over = True
-        self.status, trailers = failed(error)
+        self.status, trailers = status_and_trailers(error)
         self.send_refusal(trailers)
         self.done()
 
-    def admits(self, answer: bytes) -> bool:
-        """Return whether there is memory for an answer, which may have to wait for the client."""
+    def admits(self, result: bytes) -> bool:
+        """Reserve memory for a response that may wait for the client.
+
+        Return whether that succeeded.
+        """
         return True
 
     def reserve(self, nbytes: int) -> bool:
-        """Reserve memory for so much of the message; if there is none, fail and return False."""
+        """Reserve `nbytes` for the message.
+
+        If the request memory is full, fail and return False.
+        """
         if self.memory is None:
             self.memory = (self.account() or self._service.memory.client()).reservation()
         try:
@@ -145,7 +154,7 @@ class CarriedInferCall(CarriedCall, InferCall):
 
     def _collect(self, part: bytes, more: bool) -> None:
         if self._frames is None:
-            self._frames = Frames(self._service.max_message)
+            self._frames = MessageReader(self._service.max_message)
         self._frames.feed(part)
         if not self.reserve(self._frames.unread):
             return
@@ -168,11 +177,11 @@ class CarriedInferCall(CarriedCall, InferCall):
             self.fail(Unsupported(NO_MESSAGE))
 
     def _stop(self) -> None:
-        if self._begun:
+        if self._submitted:
             self._service.cancel(self)
         self.over = True
 
-    async def _finish_compressed(self, answer: bytes, compression: Compression) -> None:
-        frame = await framed(answer, compression)
-        self.send_packed(compression.name, frame)
+    async def _finish_compressed(self, result: bytes, compression: Compression) -> None:
+        frame = await frame_message(result, compression)
+        self.send_compressed(compression.name, frame)
         self.done()

@@ -1,4 +1,4 @@
-"""What each method of the server does with an exchange, by its path."""
+"""The methods of the server by path, except ModelInfer."""
 
 from __future__ import annotations
 
@@ -11,92 +11,92 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from tritonpy import InvalidArgument, Unsupported
+from tritonpy_frontend_grpc.decompression import SMALL_LIMIT, decompress
 from tritonpy_frontend_grpc.management import MANAGEMENT
-from tritonpy_frontend_grpc.unpacking import SMALL, unpack
 from tritonpy_protos import METHODS, Method
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_grpc.call import Call, StreamingCall
+    from tritonpy_frontend_grpc.call import GrpcCall, StreamingCall
     from tritonpy_frontend_grpc.health import Health
     from tritonpy_frontend_grpc.service import InferenceService
-    from tritonpy_frontend_grpc.wire.exchange import Exchange
+    from tritonpy_frontend_grpc.wire.task_call import WireTaskCall
 
 MANAGEMENT_BYTES = 1024 * 1024
-"""Longest message of a management call but a load, which may hold the files of a model."""
-Run = Callable[["Exchange"], Awaitable[None]]
+"""Largest message of a management call. A load, which may contain files, is exempt."""
+Run = Callable[["WireTaskCall"], Awaitable[None]]
 
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 _REFLECTION = reflection_pb2.DESCRIPTOR.services_by_name["ServerReflection"].full_name
 
 
-def methods_of(service: InferenceService, health: Health) -> dict[str, Run]:
-    """Return every method of the three services, inference, health and reflection, but ModelInfer, which has a way of its own."""
-    own = {method.path: run for method in METHODS if (run := _own(service, method)) is not None}
+def make_methods(service: InferenceService, health: Health) -> dict[str, Run]:
+    """Return all methods of the inference, health and reflection services except ModelInfer."""
+    own = {method.path: run for method in METHODS if (run := _inference_method(service, method)) is not None}
     return own | {
-        f"/{_HEALTH}/Check": _checking(health),
-        f"/{_HEALTH}/Watch": _watching(health),
-        f"/{_REFLECTION}/ServerReflectionInfo": _Reflecting(),
+        f"/{_HEALTH}/Check": _health_check(health),
+        f"/{_HEALTH}/Watch": _health_watch(health),
+        f"/{_REFLECTION}/ServerReflectionInfo": _ReflectionCall(),
     }
 
 
-async def unknown(_exchange: Exchange) -> None:
-    """Do what a method does that does not exist."""
+async def unknown(_exchange: WireTaskCall) -> None:
+    """Raise Unsupported: the method does not exist."""
     raise Unsupported("Method not found!")
 
 
-def _own(service: InferenceService, method: Method) -> Run | None:
+def _inference_method(service: InferenceService, method: Method) -> Run | None:
     if method.name == "ModelStreamInfer":
-        return _streaming(service.stream, service.max_message)
+        return _stream_call(service.stream, service.max_message)
     if method.name not in MANAGEMENT:
         return None
-    files = method.name == "RepositoryModelLoad"  # which may be large
-    return _managing(service.management(method), service.max_message if files else MANAGEMENT_BYTES)
+    files = method.name == "RepositoryModelLoad"  # a load may have a large message
+    return _management_call(service.management(method), service.max_message if files else MANAGEMENT_BYTES)
 
 
-def _managing(answer: Callable[[bytes, Call], Awaitable[Message]], limit: int) -> Run:
-    async def run(exchange: Exchange) -> None:
-        exchange.limit_messages(limit)
-        message = await answer(await exchange.message(), exchange)
-        await exchange.answer(message.SerializeToString())
-
-    return run
-
-
-def _streaming(serve: Callable[[StreamingCall], Awaitable[None]], limit: int) -> Run:
-    async def run(exchange: Exchange) -> None:
-        exchange.limit_messages(limit)
-        await serve(exchange)
-        await exchange.finish()
+def _management_call(handler: Callable[[bytes, GrpcCall], Awaitable[Message]], limit: int) -> Run:
+    async def run(call: WireTaskCall) -> None:
+        call.limit_messages(limit)
+        message = await handler(await call.message(), call)
+        await call.respond(message.SerializeToString())
 
     return run
 
 
-def _checking(health: Health) -> Run:
-    async def run(exchange: Exchange) -> None:
-        asked = _parsed(health_pb2.HealthCheckRequest, await exchange.message())
-        await exchange.answer((await health.Check(asked, None)).SerializeToString())
+def _stream_call(serve: Callable[[StreamingCall], Awaitable[None]], limit: int) -> Run:
+    async def run(call: WireTaskCall) -> None:
+        call.limit_messages(limit)
+        await serve(call)
+        await call.finish()
 
     return run
 
 
-def _watching(health: Health) -> Run:
-    async def run(exchange: Exchange) -> None:
-        asked = _parsed(health_pb2.HealthCheckRequest, await exchange.message())
-        await _write_all(exchange, health.Watch(asked, None))
+def _health_check(health: Health) -> Run:
+    async def run(call: WireTaskCall) -> None:
+        request = _parse(health_pb2.HealthCheckRequest, await call.message())
+        await call.respond((await health.Check(request, None)).SerializeToString())
 
     return run
 
 
-class _Reflecting:
-    """Reflection is its library's; it and all of grpcio are imported by the first who asks."""
+def _health_watch(health: Health) -> Run:
+    async def run(call: WireTaskCall) -> None:
+        request = _parse(health_pb2.HealthCheckRequest, await call.message())
+        await _write_all(call, health.Watch(request, None))
+
+    return run
+
+
+class _ReflectionCall:
+    """Reflection from the library, which is imported, with grpcio, at the first call."""
 
     def __init__(self) -> None:
         self._servicer: Any = None
 
-    async def __call__(self, exchange: Exchange) -> None:
+    async def __call__(self, call: WireTaskCall) -> None:
         if self._servicer is None:
             self._servicer = await asyncio.to_thread(_reflection_servicer)
-        await _write_all(exchange, self._servicer.ServerReflectionInfo(_asked(exchange), None))
+        await _write_all(call, self._servicer.ServerReflectionInfo(_reflection_requests(call), None))
 
 
 def _reflection_servicer() -> Any:
@@ -105,19 +105,19 @@ def _reflection_servicer() -> Any:
     return reflection_servicer()
 
 
-async def _asked(exchange: Exchange) -> AsyncIterator[Any]:
-    while (raw := await exchange.read()) is not None:
-        yield _parsed(reflection_pb2.ServerReflectionRequest, raw)
+async def _reflection_requests(call: WireTaskCall) -> AsyncIterator[Any]:
+    while (raw := await call.read()) is not None:
+        yield _parse(reflection_pb2.ServerReflectionRequest, raw)
 
 
-async def _write_all(exchange: Exchange, messages: AsyncIterator[Message]) -> None:
+async def _write_all(call: WireTaskCall, messages: AsyncIterator[Message]) -> None:
     async for message in messages:
-        await exchange.write(message.SerializeToString())
-    await exchange.finish()
+        await call.write(message.SerializeToString())
+    await call.finish()
 
 
-def _parsed(kind: Any, raw: bytes) -> Any:
+def _parse(kind: Any, raw: bytes) -> Any:
     try:
-        return kind.FromString(unpack(raw, SMALL))
+        return kind.FromString(decompress(raw, SMALL_LIMIT))
     except DecodeError:
-        raise InvalidArgument(f"unable to parse the request: its {len(raw)} bytes are not its message") from None
+        raise InvalidArgument(f"unable to parse the request: its {len(raw)} bytes are not a valid message") from None

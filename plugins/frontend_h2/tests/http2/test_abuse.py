@@ -1,4 +1,4 @@
-"""Clients that break the rules, or keep them in bad faith: raw bytes, and what the server says to them."""
+"""Clients that violate the protocol or abuse it."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from tritonpy_frontend_h2.http2.codes import (
     WITH_PRIORITY,
 )
 from tritonpy_frontend_h2.http2.encode import encode
-from tritonpy_frontend_h2.http2.limits import Limits
+from tritonpy_frontend_h2.http2.limits import Http2Limits
 from tritonpy_frontend_h2.http2.ping_strikes import PingRules
 from tritonpy_frontend_h2.http2.sender import Sender
 
-from .talk import BLOCK, HELLO, REQUEST, Server, begin, body, frame, of_kind
+from .raw_client import BLOCK, CLIENT_HELLO, REQUEST, Server, begin, body, frame, of_kind
 
 
 def number(value):
@@ -50,14 +50,14 @@ def setting(name, value):
 
 
 def ends_with(server, sent, code):
-    """Say whether bytes end the connection with a GOAWAY of that code."""
+    """Return whether `sent` ends the connection with a GOAWAY of that code."""
     goaways = of_kind(GOAWAY, server.frames(sent))
     assert server.connection.finished
     return [int.from_bytes(payload[4:8], "big") for *_, payload in goaways] == [code]
 
 
 def resets(server, sent):
-    """Return stream and code of each RST_STREAM that bytes bring; the connection goes on."""
+    """Return stream and code of each RST_STREAM for `sent`; the connection must stay open."""
     found = of_kind(RST_STREAM, server.frames(sent))
     assert not server.connection.over
     assert server.frames(frame(PING, 0, 0, b"still up")) == [(PING, ACK, 0, b"still up")]
@@ -68,15 +68,15 @@ def resets(server, sent):
     "sent",
     [b"GET / HTTP/1.1\r\nhost: x\r\n\r\n", b"\x16\x03\x01\x02\x00", b"PRI * HTTP/2.0\r\n\r\nXX", b"P" * 24, PREFACE + frame(PING, 0, 0, bytes(8))],
 )  # fmt: skip
-def test_who_does_not_begin_with_http_2_is_let_go(sent):
+def test_an_invalid_preface_ends_the_connection(sent):
     assert ends_with(Server(), sent, PROTOCOL_ERROR)
 
 
-def test_a_preface_may_come_byte_by_byte():
+def test_data_may_arrive_byte_by_byte():
     server = Server()
-    for byte in HELLO + begin() + body(b"hello"):
+    for byte in CLIENT_HELLO + begin() + body(b"hello"):
         server.connection.receive(bytes((byte,)))
-    assert server.calls.begun[0].body == b"hello"
+    assert server.calls.started[0].body == b"hello"
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_a_preface_may_come_byte_by_byte():
         (b"\x20\x00\x00\x01\x04" + number(3), ENHANCE_YOUR_CALM),
     ],
 )  # fmt: skip
-def test_what_may_not_be_ends_the_connection(sent, code):
-    server = Server().hello()
-    server.say(begin())
+def test_a_connection_error_ends_the_connection(sent, code):
+    server = Server().handshake()
+    server.deliver(begin())
     assert ends_with(server, sent + begin(5), code)
-    assert server.calls.begun[0].gone
-    assert len(server.calls.begun) == 1
+    assert server.calls.started[0].was_reset
+    assert len(server.calls.started) == 1
 
 
 @pytest.mark.parametrize(
@@ -149,32 +149,32 @@ def test_what_may_not_be_ends_the_connection(sent, code):
         (begin(3, encode([*REQUEST, (b"connection", b"close")])), (3, PROTOCOL_ERROR)),
     ],
 )
-def test_what_concerns_one_stream_resets_it_alone(sent, reset):
-    server = Server(on_end=lambda _call: None).hello()
-    server.say(begin())
+def test_a_stream_error_resets_only_the_stream(sent, reset):
+    server = Server(on_end=lambda _call: None).handshake()
+    server.deliver(begin())
     assert resets(server, sent) == [reset]
     if reset[0] == 1:
-        assert server.calls.begun[0].gone
+        assert server.calls.started[0].was_reset
 
 
-def test_frames_of_kinds_and_flags_that_are_unknown_are_ignored():
-    server = Server().hello()
+def test_unknown_frame_types_and_flags_are_ignored():
+    server = Server().handshake()
     sent = frame(0xEE, 0xFF, 1, b"x" * 1000) + begin() + frame(0x77, 0, 1) + frame(DATA, END_STREAM | 0xF2, 1, b"body")
     assert resets(server, sent) == []
-    assert server.calls.begun[0].body == b"body"
+    assert server.calls.started[0].body == b"body"
 
 
-def test_what_comes_late_for_a_stream_that_is_over_means_nothing():
-    server = Server().hello()
-    server.say(begin() + body(b"one"))
+def test_late_frames_of_a_closed_stream_are_ignored():
+    server = Server().handshake()
+    server.deliver(begin() + body(b"one"))
     assert resets(server, begin()) == [(1, STREAM_CLOSED)]
     assert resets(server, frame(RST_STREAM, 0, 1, number(CANCEL)) + frame(WINDOW_UPDATE, 0, 1, number(1))) == []
 
 
-def test_an_answer_before_the_end_of_the_request_frees_the_stream():
-    server = Server().hello()
-    server.say(begin())
-    call = server.calls.begun[0]
+def test_an_early_response_closes_the_stream():
+    server = Server().handshake()
+    server.deliver(begin())
+    call = server.calls.started[0]
     call.stream.send(None, (), b"")
     assert [each[:3] for each in server.frames()] == [(HEADERS, END_HEADERS | END_STREAM, 1), (RST_STREAM, 0, 1)]
     assert not server.connection.streams
@@ -183,37 +183,37 @@ def test_an_answer_before_the_end_of_the_request_frees_the_stream():
 
 
 def test_trailers_of_a_request_end_it():
-    server = Server().hello()
-    server.say(begin() + body(b"one", ended=False) + begin(1, encode([(b"checksum", b"1")]), ended=True))
-    assert server.calls.begun[0].ended
-    assert server.calls.begun[0].body == b"one"
+    server = Server().handshake()
+    server.deliver(begin() + body(b"one", ended=False) + begin(1, encode([(b"checksum", b"1")]), ended=True))
+    assert server.calls.started[0].ended
+    assert server.calls.started[0].body == b"one"
 
 
-def test_padding_is_no_body_but_counts():
-    limits = Limits(stream_window=1000, window=70_000)
-    server = Server(on_end=lambda _call: None, limits=limits).hello()
-    server.say(begin() + frame(DATA, PADDED, 1, bytes((200,)) + b"body" + bytes(200)))
-    assert server.calls.begun[0].body == b"body"
+def test_padding_counts_for_flow_control():
+    limits = Http2Limits(stream_window=1000, window=70_000)
+    server = Server(on_end=lambda _call: None, limits=limits).handshake()
+    server.deliver(begin() + frame(DATA, PADDED, 1, bytes((200,)) + b"body" + bytes(200)))
+    assert server.calls.started[0].body == b"body"
     padded = frame(DATA, PADDED, 1, bytes((250,)) + bytes(250))
     windows = of_kind(WINDOW_UPDATE, server.frames(padded + padded))
     assert [(stream, int.from_bytes(payload, "big")) for _, _, stream, payload in windows] == [(1, 707)]
 
 
-def test_more_than_a_stream_s_window_resets_it():
-    server = Server(on_end=lambda _call: None, limits=Limits(stream_window=1000)).hello()
-    server.calls.holds = True
+def test_exceeding_the_stream_window_resets_the_stream():
+    server = Server(on_end=lambda _call: None, limits=Http2Limits(stream_window=1000)).handshake()
+    server.calls.holds_data = True
     assert resets(server, begin() + body(bytes(1000), ended=False) + body(b"x")) == [(1, FLOW_CONTROL_ERROR)]
 
 
-def test_more_than_the_connection_s_window_ends_it():
-    server = Server(limits=Limits(stream_window=200_000, window=100_000)).hello()
+def test_exceeding_the_connection_window_ends_the_connection():
+    server = Server(limits=Http2Limits(stream_window=200_000, window=100_000)).handshake()
     assert ends_with(server, begin() + body(bytes(100_001)), FLOW_CONTROL_ERROR)
 
 
 @pytest.mark.parametrize("given_up", [False, True])
-def test_calls_that_take_nothing_hold_up_no_others(given_up):
-    server = Server(on_end=lambda _call: None, limits=Limits(stream_window=100_000, window=100_000)).hello()
-    server.calls.holds = True
+def test_stalled_calls_do_not_block_others(given_up):
+    server = Server(on_end=lambda _call: None, limits=Http2Limits(stream_window=100_000, window=100_000)).handshake()
+    server.calls.holds_data = True
     allowed = 100_000
     for stream in range(1, 41, 2):
         allowed -= 90_000
@@ -224,15 +224,15 @@ def test_calls_that_take_nothing_hold_up_no_others(given_up):
         assert {at for _, _, at, _ in windows} == {0}
         allowed += sum(int.from_bytes(payload, "big") for *_, payload in windows)
     assert not server.connection.over
-    assert len(server.calls.begun) == 20
+    assert len(server.calls.started) == 20
 
 
-def test_more_streams_at_once_than_are_allowed_are_refused():
-    server = Server(limits=Limits(streams=2)).hello()
+def test_streams_above_the_limit_are_refused():
+    server = Server(limits=Http2Limits(streams=2)).handshake()
     assert resets(server, begin(1) + begin(3) + begin(5)) == [(5, REFUSED_STREAM)]
     assert resets(server, body(b"", 1)) == []
     assert resets(server, begin(7) + body(b"", 7)) == []
-    assert [call.stream.number for call in server.calls.begun] == [1, 3, 7]
+    assert [call.stream.number for call in server.calls.started] == [1, 3, 7]
 
 
 FLOODS = {
@@ -244,153 +244,155 @@ FLOODS = {
     "empty data": lambda at: (begin(1) if at == 0 else b"") + frame(DATA, 0, 1),
     "priorities": lambda at: frame(PRIORITY, 0, 2 * at + 1, bytes(5)),
     "unknown frames": lambda _at: frame(0x99),
-    "farewells": lambda _at: frame(GOAWAY, 0, 0, bytes(8)),
-    "resets that the server is made to send": lambda at: begin(2 * at + 1) + frame(WINDOW_UPDATE, 0, 2 * at + 1, number(0)),
-    "heads that are none": lambda at: begin(2 * at + 1, b""),
+    "goaways": lambda _at: frame(GOAWAY, 0, 0, bytes(8)),
+    "resets caused by errors": lambda at: begin(2 * at + 1) + frame(WINDOW_UPDATE, 0, 2 * at + 1, number(0)),
+    "invalid heads": lambda at: begin(2 * at + 1, b""),
     "continuations": lambda at: frame(HEADERS, 0, 1, BLOCK) if at == 0 else frame(CONTINUATION, 0, 1),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_flood_ends_the_connection(flood):
-    server = Server(rules=PingRules(strikes=0)).hello()
+    server = Server(rules=PingRules(strikes=0)).handshake()
     sent = b"".join([FLOODS[flood](at) for at in range(900)])
-    server.say(sent)
+    server.deliver(sent)
     assert not server.connection.over
     assert ends_with(server, b"".join([FLOODS[flood](at) for at in range(900, 1200)]), ENHANCE_YOUR_CALM)
     assert not server.connection.streams
 
 
-def test_resets_now_and_then_are_no_flood():
-    server = Server().hello()
+def test_occasional_resets_are_accepted():
+    server = Server().handshake()
     for at in range(5_000):
-        server.say(FLOODS["resets"](at))
+        server.deliver(FLOODS["resets"](at))
         server.now += 0.02
     assert not server.connection.over
 
 
-def test_all_calls_may_be_given_up_at_once():
-    server = Server(limits=Limits(streams=10_000)).hello()
+def test_all_calls_may_be_cancelled_at_once():
+    server = Server(limits=Http2Limits(streams=10_000)).handshake()
     streams = range(1, 20_001, 2)
-    server.say(b"".join(map(begin, streams)))
+    server.deliver(b"".join(map(begin, streams)))
     assert resets(server, b"".join([frame(RST_STREAM, 0, stream, number(CANCEL)) for stream in streams])) == []
 
 
-def test_streams_that_come_after_a_farewell_are_in_no_later_one():
-    server = Server(on_end=lambda _call: None).hello()
-    server.say(begin(1))
-    server.connection.close_to_new_calls()
-    said = server.frames(begin(3) + frame(DATA, 0, 0, b"x"))
-    assert [payload[:4] for *_, payload in of_kind(GOAWAY, said)] == [number(1), number(1)]
+def test_streams_after_goaway_are_not_in_a_later_one():
+    server = Server(on_end=lambda _call: None).handshake()
+    server.deliver(begin(1))
+    server.connection.refuse_new_calls()
+    output = server.frames(begin(3) + frame(DATA, 0, 0, b"x"))
+    assert [payload[:4] for *_, payload in of_kind(GOAWAY, output)] == [number(1), number(1)]
 
 
-def test_header_blocks_that_go_on_and_on_end_the_connection():
-    server = Server().hello()
-    server.say(frame(HEADERS, 0, 1, BLOCK))
+def test_endless_header_blocks_end_the_connection():
+    server = Server().handshake()
+    server.deliver(frame(HEADERS, 0, 1, BLOCK))
     parts = [frame(CONTINUATION, 0, 1, bytes(16_000))] * 20
     assert ends_with(server, b"".join(parts), ENHANCE_YOUR_CALM)
 
 
-def test_a_small_block_that_means_a_huge_list_ends_the_connection():
-    server = Server().hello()
-    server.say(begin(1, BLOCK + b"\x40\x01x\x7f\x81\x1e" + b"y" * 3968))
+def test_a_small_block_with_a_huge_list_ends_the_connection():
+    server = Server().handshake()
+    server.deliver(begin(1, BLOCK + b"\x40\x01x\x7f\x81\x1e" + b"y" * 3968))
     assert ends_with(server, begin(3, BLOCK + b"\xbe" * 1000), ENHANCE_YOUR_CALM)
 
 
-def test_pings_that_measure_how_fast_answers_come_are_no_flood():
-    server = Server().hello()
+def test_pings_during_responses_are_accepted():
+    server = Server().handshake()
     for at in range(5_000):
-        server.say(begin(2 * at + 1) + body(b"x", 2 * at + 1) + frame(PING, 0, 0, bytes(8)))
+        server.deliver(begin(2 * at + 1) + body(b"x", 2 * at + 1) + frame(PING, 0, 0, bytes(8)))
     assert not server.connection.over
 
 
-def test_pings_that_measure_how_fast_one_large_answer_comes_are_no_flood():
-    server = Server(on_end=lambda call: call.stream.send(b"", (bytes(50_000_000),), b"")).hello()
-    server.say(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 2**31 - 1)) + begin(ended=True))
+def test_pings_during_one_large_response_are_accepted():
+    server = Server(on_end=lambda call: call.stream.send(b"", (bytes(50_000_000),), b"")).handshake()
+    server.deliver(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 2**31 - 1)) + begin(ended=True))
     for _ in range(3_000):
-        server.say(frame(WINDOW_UPDATE, 0, 0, number(16_384)) + frame(PING, 0, 0, bytes(8)))
+        server.deliver(frame(WINDOW_UPDATE, 0, 0, number(16_384)) + frame(PING, 0, 0, bytes(8)))
     assert not server.connection.over
 
 
 def test_pings_without_calls_are_strikes():
-    server = Server().hello()
+    server = Server().handshake()
     assert ends_with(server, frame(PING, 0, 0, bytes(8)) * 4, ENHANCE_YOUR_CALM)
 
 
-def test_a_client_that_reads_nothing_makes_nothing_ready():
-    server = Server(on_end=lambda call: call.stream.send(b"", (b"z" * 5_000_000,), b"")).hello()
-    server.say(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 2**31 - 1)))
-    server.say(frame(WINDOW_UPDATE, 0, 0, number(2**30)))
+def test_responses_are_not_prepared_for_a_client_that_does_not_read():
+    server = Server(on_end=lambda call: call.stream.send(b"", (b"z" * 5_000_000,), b"")).handshake()
+    server.deliver(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 2**31 - 1)))
+    server.deliver(frame(WINDOW_UPDATE, 0, 0, number(2**30)))
     server.connection.sender.open = False
-    said = server.say(b"".join([begin(stream, ended=True) for stream in range(1, 101, 2)]))
-    assert len(said) < 1000
+    output = server.deliver(b"".join([begin(stream, ended=True) for stream in range(1, 101, 2)]))
+    assert len(output) < 1000
     server.connection.sender.open = True
-    server.connection.sender.go_on()
+    server.connection.sender.fill_output()
     ready = sum(map(len, server.connection.sender.take()))
     assert ready < 2 * 1024 * 1024
-    server.connection.sender.go_on()
-    assert ready + len(server.said()) > 250_000_000
+    server.connection.sender.fill_output()
+    assert ready + len(server.take_output()) > 250_000_000
 
 
-def test_a_window_that_settings_change_often_in_one_frame_costs_once(monkeypatch):
-    server = Server(on_end=lambda _call: None).hello()
-    server.say(b"".join([begin(stream) for stream in range(1, 21, 2)]))
+def test_repeated_window_settings_in_one_frame_are_applied_once(monkeypatch):
+    server = Server(on_end=lambda _call: None).handshake()
+    server.deliver(b"".join([begin(stream) for stream in range(1, 21, 2)]))
     widened = []
-    widen = Sender.widen
-    monkeypatch.setattr(Sender, "widen", lambda self, *where: widened.append(where) or widen(self, *where))
+    extend_window = Sender.extend_window
+    monkeypatch.setattr(
+        Sender, "extend_window", lambda self, *where: widened.append(where) or extend_window(self, *where)
+    )
     flood = b"".join([setting(codes.INITIAL_WINDOW_SIZE, size) for size in range(1000, 1200)])
-    server.say(frame(SETTINGS, 0, 0, flood))
+    server.deliver(frame(SETTINGS, 0, 0, flood))
     assert [more for _, more in widened] == [1199 - codes.USUAL_WINDOW] * 10
-    server.say(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 1199)))
+    server.deliver(frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, 1199)))
     assert len(widened) == 10
 
 
-def test_a_window_that_settings_change_again_and_again_costs_by_the_streams_that_have_it():
-    server = Server(on_end=lambda _call: None).hello()
-    server.say(b"".join([begin(stream) for stream in range(1, 20_001, 2)]))
+def test_changing_the_initial_window_is_charged_per_stream():
+    server = Server(on_end=lambda _call: None).handshake()
+    server.deliver(b"".join([begin(stream) for stream in range(1, 20_001, 2)]))
     changes = [frame(SETTINGS, 0, 0, setting(codes.INITIAL_WINDOW_SIZE, size)) for size in range(1000, 1120)]
-    server.say(b"".join(changes[:60]))
+    server.deliver(b"".join(changes[:60]))
     assert not server.connection.over
     assert ends_with(server, b"".join(changes[60:]), ENHANCE_YOUR_CALM)
 
 
-def test_the_first_settings_are_no_acknowledgement():
+def test_an_acknowledgement_instead_of_settings_ends_the_connection():
     assert ends_with(Server(), PREFACE + frame(SETTINGS, ACK), PROTOCOL_ERROR)
 
 
-def test_a_padded_frame_without_a_payload_is_refused_at_once():
-    server = Server().hello()
-    server.say(begin())
+def test_a_padded_frame_without_payload_ends_the_connection():
+    server = Server().handshake()
+    server.deliver(begin())
     assert ends_with(server, frame(DATA, PADDED, 1), FRAME_SIZE_ERROR)
 
 
-def test_data_of_a_stream_that_its_client_ended_is_refused_before_and_after_its_answer():
-    waiting = Server(on_end=lambda _call: None).hello()
-    waiting.say(begin(ended=True))
+def test_data_after_the_end_of_a_stream_is_refused():
+    waiting = Server(on_end=lambda _call: None).handshake()
+    waiting.deliver(begin(ended=True))
     assert resets(waiting, body(b"more")) == [(1, STREAM_CLOSED)]
-    answered = Server().hello()
-    answered.say(begin() + body(b"one"))
-    assert resets(answered, body(b"two", ended=False)) == [(1, STREAM_CLOSED)]
+    read_response = Server().handshake()
+    read_response.deliver(begin() + body(b"one"))
+    assert resets(read_response, body(b"two", ended=False)) == [(1, STREAM_CLOSED)]
 
 
-def test_data_of_a_stream_that_its_client_reset_is_refused():
-    server = Server().hello()
-    server.say(begin() + frame(RST_STREAM, 0, 1, number(CANCEL)))
+def test_data_after_a_reset_by_the_client_is_refused():
+    server = Server().handshake()
+    server.deliver(begin() + frame(RST_STREAM, 0, 1, number(CANCEL)))
     assert resets(server, body(b"more")) == [(1, STREAM_CLOSED)]
 
 
-def test_the_rest_of_a_body_whose_call_was_answered_early_is_ignored():
-    server = Server().hello()
-    server.say(begin())
-    server.calls.begun[0].stream.send(None, (), b"")
-    server.said()
+def test_the_rest_of_a_body_after_an_early_response_is_ignored():
+    server = Server().handshake()
+    server.deliver(begin())
+    server.calls.started[0].stream.send(None, (), b"")
+    server.take_output()
     assert resets(server, body(b"x" * 16_000, ended=False) * 1_000) == []
     assert resets(server, begin(1, encode([(b"checksum", b"1")]), ended=True)) == []
 
 
 def test_a_new_stream_with_a_lower_number_ends_the_connection():
-    server = Server().hello()
-    server.say(begin(5) + body(b"one", 5))
+    server = Server().handshake()
+    server.deliver(begin(5) + body(b"one", 5))
     assert ends_with(server, begin(3), PROTOCOL_ERROR)
 
 
@@ -398,7 +400,7 @@ def test_a_new_stream_with_a_lower_number_ends_the_connection():
     "flood",
     [
         frame(SETTINGS, ACK),
-        frame(PING, ACK, 0, b"nobody's"),
+        frame(PING, ACK, 0, b"unknown."),
         frame(WINDOW_UPDATE, 0, 0, number(1)),
         frame(WINDOW_UPDATE, 0, 1, number(1)),
         body(b"late", 1, ended=False),
@@ -406,51 +408,51 @@ def test_a_new_stream_with_a_lower_number_ends_the_connection():
     ],
     ids=["settings ack", "ping ack", "window", "window of a closed stream", "data of a closed stream", "continuation"],
 )
-def test_frames_that_cost_nothing_before_end_the_connection_in_a_flood(flood):
-    server = Server().hello()
-    server.say(begin() + body(b"one"))
+def test_floods_of_cheap_frames_end_the_connection(flood):
+    server = Server().handshake()
+    server.deliver(begin() + body(b"one"))
     if flood[3] == CONTINUATION:
-        server.say(frame(HEADERS, 0, 5, b"\x82"))
-    server.say(flood * 100)
+        server.deliver(frame(HEADERS, 0, 5, b"\x82"))
+    server.deliver(flood * 100)
     assert not server.connection.over
     assert ends_with(server, flood * 25_000, ENHANCE_YOUR_CALM)
 
 
-def test_data_that_comes_late_for_early_answers_ends_the_connection_in_a_flood():
-    server = Server().hello()
-    server.say(begin())
-    server.calls.begun[0].stream.send(None, (), b"")
-    server.said()
+def test_a_flood_of_data_after_an_early_response_ends_the_connection():
+    server = Server().handshake()
+    server.deliver(begin())
+    server.calls.started[0].stream.send(None, (), b"")
+    server.take_output()
     assert ends_with(server, body(b"", 1, ended=True) * 25_000, ENHANCE_YOUR_CALM)
 
 
-def test_calls_without_a_body_end_the_connection_in_a_flood_and_others_do_not():
-    server = Server().hello()
+def test_a_flood_of_calls_without_a_body_ends_the_connection():
+    server = Server().handshake()
     numbers = range(1, 6_001, 2)
     for stream in numbers:
-        server.say(begin(stream) + body(b"one", stream))
+        server.deliver(begin(stream) + body(b"one", stream))
     assert not server.connection.over
-    other = Server().hello()
+    other = Server().handshake()
     assert ends_with(other, b"".join([begin(stream, ended=True) for stream in numbers]), ENHANCE_YOUR_CALM)
 
 
-def test_a_client_may_widen_its_windows_as_often_as_answers_come():
-    server = Server().hello()
+def test_window_updates_for_responses_are_accepted():
+    server = Server().handshake()
     for stream in range(1, 2_001, 2):
-        server.say(begin(stream) + body(b"one", stream) + frame(WINDOW_UPDATE, 0, 0, number(1)) * 20)
+        server.deliver(begin(stream) + body(b"one", stream) + frame(WINDOW_UPDATE, 0, 0, number(1)) * 20)
     assert not server.connection.over
 
 
 def test_one_frame_with_very_many_settings_ends_the_connection():
     flood = b"".join([setting(codes.HEADER_TABLE_SIZE, 4096)] * 43_000)
-    assert ends_with(Server().hello(), frame(SETTINGS, 0, 0, flood), ENHANCE_YOUR_CALM)
+    assert ends_with(Server().handshake(), frame(SETTINGS, 0, 0, flood), ENHANCE_YOUR_CALM)
 
 
-def test_header_lists_that_are_too_large_end_the_connection_in_a_flood():
-    server = Server().hello()
-    block = encode([*REQUEST, (b"large", b"\0" * 200_000)])  # no Huffman code is shorter
+def test_a_flood_of_large_header_lists_ends_the_connection():
+    server = Server().handshake()
+    block = encode([*REQUEST, (b"large", b"\0" * 200_000)])  # not shortened by Huffman coding
     for stream in range(1, 7, 2):
-        server.say(begin(stream, block))
+        server.deliver(begin(stream, block))
     assert len(server.calls.refused) == 3
     assert ends_with(server, b"".join([begin(stream, block) for stream in range(7, 41, 2)]), ENHANCE_YOUR_CALM)
 
@@ -467,23 +469,23 @@ PIECES = st.one_of(
 @settings(max_examples=400, deadline=None)
 @given(st.lists(PIECES, max_size=12).map(b"".join), st.integers(1, 60), st.booleans())
 @example(frame(DATA, PADDED, 1, b"\0"), 1, False)
-def test_no_garbage_breaks_it_however_it_is_cut(sent, cut, room):
-    server = Server().hello()
-    if room:
-        server.calls.room = bytearray(7)
+def test_arbitrary_input_is_handled(sent, cut, body_buffer):
+    server = Server().handshake()
+    if body_buffer:
+        server.calls.body_buffer = bytearray(7)
     at = 0
     while at < len(sent):
-        view = server.connection.room_for_body()
+        view = server.connection.read_buffer()
         if view is not None:
             count = min(len(view), len(sent) - at)
             view[:count] = sent[at : at + count]
-            server.connection.received_to_room(count)
+            server.connection.read_buffer_updated(count)
             at += count
         else:
             server.connection.receive(memoryview(sent)[at : at + cut])
             at += cut
         server.frames()
-    for call in server.calls.begun:
-        assert call.gone or call.ended or call.stream.number in server.connection.streams
-    server.connection.lose()
+    for call in server.calls.started:
+        assert call.was_reset or call.ended or call.stream.number in server.connection.streams
+    server.connection.reset_calls()
     assert not server.connection.streams

@@ -1,4 +1,4 @@
-"""The library h2 as the client, which minds every rule of the protocol."""
+"""Tests with the library h2 as a strict client."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import h2.settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .talk import ANSWER, REQUEST, Server
+from .raw_client import REQUEST, RESPONSE_HEAD, Server
 
 
 class Client:
-    """Speaks to a server without a network; what is sent arrives in pieces of `cut` bytes."""
+    """A client without a network; the server receives pieces of `cut` bytes."""
 
     def __init__(self, server, cut=1_000_000, frame=16_384, window=65_535):
         self.server = server
@@ -29,14 +29,14 @@ class Client:
         self.exchange()
 
     def exchange(self):
-        """Carry bytes both ways until nobody has any."""
-        self._hear(self.server.said())
+        """Exchange bytes until both sides are idle."""
+        self._receive(self.server.take_output())
         while sent := self.h2.data_to_send():
             for at in range(0, len(sent), self.cut):
-                self._hear(self.server.say(sent[at : at + self.cut]))
+                self._receive(self.server.deliver(sent[at : at + self.cut]))
 
-    def _hear(self, said):
-        for event in self.h2.receive_data(said) if said else ():
+    def _receive(self, output):
+        for event in self.h2.receive_data(output) if output else ():
             self.events.append(event)
             if isinstance(event, h2.events.DataReceived):
                 self.bodies[event.stream_id] = self.bodies.get(event.stream_id, b"") + event.data
@@ -46,13 +46,15 @@ class Client:
                 self.trailers[event.stream_id] = event.headers
 
     def call(self, data, headers=(), pad=None):
-        """Send a call as windows allow it, and return its stream."""
+        """Send a call within the flow-control windows and return its stream."""
         stream = self.h2.get_next_available_stream_id()
         self.h2.send_headers(stream, [*REQUEST, *headers], end_stream=False)
         while data:
-            room = min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size) - (pad or 0) - 1
-            assert room > 0
-            part, data = data[:room], data[room:]
+            body_buffer = (
+                min(self.h2.local_flow_control_window(stream), self.h2.max_outbound_frame_size) - (pad or 0) - 1
+            )
+            assert body_buffer > 0
+            part, data = data[:body_buffer], data[body_buffer:]
             self.h2.send_data(stream, part, pad_length=pad)
             self.exchange()
         self.h2.end_stream(stream)
@@ -60,13 +62,13 @@ class Client:
         return stream
 
 
-def test_a_call_is_answered():
+def test_a_call_gets_a_response():
     server = Server()
     client = Client(server)
     stream = client.call(b"a body")
     assert client.bodies[stream] == b"a body"
-    assert client.trailers[stream] == [(b"end", b"of answer")]
-    assert server.calls.begun[0].headers == REQUEST
+    assert client.trailers[stream] == [(b"end", b"of response")]
+    assert server.calls.started[0].headers == REQUEST
     assert not server.connection.streams
 
 
@@ -75,7 +77,7 @@ def test_equal_header_lists_are_one_object():
     client = Client(server)
     for _ in range(4):
         client.call(b"")
-    third, fourth = (call.headers for call in server.calls.begun[2:])
+    third, fourth = (call.headers for call in server.calls.started[2:])
     assert third is fourth
 
 
@@ -87,7 +89,7 @@ def test_equal_header_lists_are_one_object():
     st.sampled_from([0, 1, 1000, 65_535, 2**20]),
     st.sampled_from([None, 0, 7, 255]),
 )
-def test_whatever_is_sent_comes_back(calls, cut, frame, window, pad):
+def test_bodies_of_any_size_round_trip(calls, cut, frame, window, pad):
     server = Server()
     client = Client(server, cut, frame, max(window, 1))
     for body, number in calls:
@@ -96,44 +98,44 @@ def test_whatever_is_sent_comes_back(calls, cut, frame, window, pad):
     assert not server.connection.streams
 
 
-def test_calls_that_wait_for_windows_take_turns():
+def test_calls_that_wait_for_windows_are_served_round_robin():
     waiting = []
     server = Server(waiting.append)
     client = Client(server)
     numbers = [client.call(b"") for _ in range(3)]
     for call in waiting:
-        call.stream.send(ANSWER, (b"x" * 1_000_000,), b"")
+        call.stream.send(RESPONSE_HEAD, (b"x" * 1_000_000,), b"")
     client.exchange()
     order = [event.stream_id for event in client.events if isinstance(event, h2.events.DataReceived)]
     assert [len(client.bodies[number]) for number in numbers] == [1_000_000] * 3
     assert order.index(numbers[2]) < len(order) / 2
 
 
-def test_a_client_that_changes_its_windows_is_followed():
+def test_window_changes_of_the_client_are_applied():
     waiting = []
     server = Server(waiting.append)
     client = Client(server, window=10)
     stream = client.call(b"")
-    assert waiting[0].stream.send(ANSWER, (b"y" * 500,), b"") is False
-    client._hear(server.said())
+    assert waiting[0].stream.send(RESPONSE_HEAD, (b"y" * 500,), b"") is False
+    client._receive(server.take_output())
     client.h2.update_settings({h2.settings.SettingCodes.INITIAL_WINDOW_SIZE: 100_000})
     client.exchange()
     assert client.bodies[stream] == b"y" * 500
     assert not server.connection.streams
 
 
-def test_header_lists_may_be_as_long_as_is_allowed_and_the_table_stays_right():
+def test_an_oversized_header_list_keeps_the_hpack_table_consistent():
     server = Server()
     client = Client(server)
     client.call(b"", [(b"large", b"z" * 100_000), (b"kept", b"in the table")])
     client.call(b"", [(b"kept", b"in the table")])
     assert [limit for _, limit in server.calls.refused] == [16_384]
-    assert server.calls.begun[0].headers[-1] == (b"kept", b"in the table")
+    assert server.calls.started[0].headers[-1] == (b"kept", b"in the table")
 
 
-def test_what_is_held_back_is_not_allowed_again_until_it_is_consumed():
+def test_held_data_shrinks_the_window_until_it_is_consumed():
     server = Server(lambda _call: None)
-    server.calls.holds = True
+    server.calls.holds_data = True
     client = Client(server)
     stream = client.h2.get_next_available_stream_id()
     client.h2.send_headers(stream, REQUEST)
@@ -145,12 +147,12 @@ def test_what_is_held_back_is_not_allowed_again_until_it_is_consumed():
         client.exchange()
         sent += part
     assert sent == before
-    server.calls.begun[0].stream.consumed(sent)
+    server.calls.started[0].stream.consumed(sent)
     client.exchange()
     assert client.h2.local_flow_control_window(stream) == before
 
 
-def test_a_client_that_keeps_fewer_fields_hears_once_that_none_are_counted_on():
+def test_a_smaller_hpack_table_is_announced_once():
     server = Server()
     client = Client(server)
     client.h2.update_settings({h2.settings.SettingCodes.HEADER_TABLE_SIZE: 100})
@@ -160,5 +162,5 @@ def test_a_client_that_keeps_fewer_fields_hears_once_that_none_are_counted_on():
     client.exchange()
     second = client.call(b"body")
     assert client.bodies == {first: b"body", second: b"body"}
-    assert client.trailers[first] == client.trailers[second] == [(b"end", b"of answer")]
+    assert client.trailers[first] == client.trailers[second] == [(b"end", b"of response")]
     assert client.h2.decoder.header_table_size == 0

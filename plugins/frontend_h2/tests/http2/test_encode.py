@@ -5,7 +5,7 @@ import hpack
 from tritonpy_frontend_h2.http2.encode import encode
 
 
-def test_a_block_means_the_same_at_any_time_and_leaves_no_trace():
+def test_blocks_do_not_depend_on_hpack_state():
     headers = [(b":status", b"200"), (b"content-type", b"application/grpc"), (b"x-bin", b"\0\xff")]
     decoder = hpack.Decoder()
     decoder.decode(hpack.Encoder().encode([(b"some", b"field"), (b":status", b"200")]))

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy_frontend_h2.http2.codes import DATA, END_STREAM, HEADERS, PADDED, PING
-from tritonpy_frontend_h2.http2.frame_reader import FrameReader, FrameSink
+from tritonpy_frontend_h2.http2.frame_reader import Http2FrameReader, Http2FrameSink
 
-from .talk import HELLO, frame
+from .raw_client import CLIENT_HELLO, frame
 
 
-class Notes(FrameSink):
-    """Puts down what it is given, parts of one body together."""
+class RecordingSink(Http2FrameSink):
+    """Records frames and joins the parts of a body."""
 
     def __init__(self):
         self.seen = []
@@ -31,15 +31,15 @@ class Notes(FrameSink):
     def frame(self, kind, flags, stream, payload):
         self.seen.append((kind, flags, stream, payload))
 
-    def room(self, stream):
+    def body_buffer(self, stream):
         return self.into
 
-    def filled(self, stream, count, ended):
+    def body_buffer_updated(self, stream, count, ended):
         self.data(stream, self.into[:count], ended)
 
 
 SENT = (
-    HELLO
+    CLIENT_HELLO
     + frame(HEADERS, 4, 1, b"a block")
     + frame(DATA, 0, 1, b"one, ")
     + frame(DATA, PADDED, 1, b"\4two, xxxx")
@@ -63,41 +63,41 @@ SEEN = [
 
 
 @given(st.lists(st.integers(1, 60), min_size=1))
-def test_it_means_the_same_however_it_is_cut(cuts):
-    notes = Notes()
-    reader, at = FrameReader(notes, 1000, 100), 0
+def test_frames_are_parsed_for_any_chunks(cuts):
+    sink = RecordingSink()
+    reader, at = Http2FrameReader(sink, 1000, 100), 0
     while at < len(SENT):
         for cut in cuts:
             reader.feed(memoryview(SENT)[at : at + cut])
             at += cut
-    assert notes.seen == SEEN
+    assert sink.seen == SEEN
 
 
 @given(st.integers(1, 60), st.integers(1, 9))
-def test_it_means_the_same_where_bodies_are_read_to_a_room(cut, size):
-    notes, at = Notes(), 0
-    notes.into = memoryview(bytearray(size))
-    reader = FrameReader(notes, 1000, 100)
+def test_frames_are_parsed_with_body_buffers(cut, size):
+    sink, at = RecordingSink(), 0
+    sink.into = memoryview(bytearray(size))
+    reader = Http2FrameReader(sink, 1000, 100)
     while at < len(SENT):
-        room = reader.room()
-        if room is None:
+        body_buffer = reader.body_buffer()
+        if body_buffer is None:
             reader.feed(SENT[at : at + cut])
             at += cut
         else:
-            assert 0 < len(room) <= size
-            part = SENT[at : at + len(room)]
-            room[: len(part)] = part
-            reader.filled(len(part))
+            assert 0 < len(body_buffer) <= size
+            part = SENT[at : at + len(body_buffer)]
+            body_buffer[: len(part)] = part
+            reader.body_buffer_updated(len(part))
             at += len(part)
-    assert notes.seen == SEEN
+    assert sink.seen == SEEN
 
 
-def test_there_is_no_room_but_in_a_body():
-    notes = Notes()
-    notes.into = memoryview(bytearray(10))
-    reader = FrameReader(notes, 1000, 100)
-    assert reader.room() is None
-    reader.feed(HELLO + frame(DATA, 0, 1, b"12345678")[:12])
-    assert len(reader.room()) == 5
-    notes.into = memoryview(b"")
-    assert reader.room() is None
+def test_there_is_a_body_buffer_only_inside_a_body():
+    sink = RecordingSink()
+    sink.into = memoryview(bytearray(10))
+    reader = Http2FrameReader(sink, 1000, 100)
+    assert reader.body_buffer() is None
+    reader.feed(CLIENT_HELLO + frame(DATA, 0, 1, b"12345678")[:12])
+    assert len(reader.body_buffer()) == 5
+    sink.into = memoryview(b"")
+    assert reader.body_buffer() is None

@@ -1,4 +1,4 @@
-"""What we write, read by the library hyperframe."""
+"""Tests of the encoded frames with the library hyperframe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def parsed(data):
 
 @pytest.mark.parametrize("length", [0, 10, 16_384, 16_385, 100_000])
 @pytest.mark.parametrize("last", [False, True])
-def test_a_block_is_split_where_it_is_longer_than_every_client_takes(length, last):
+def test_a_long_block_is_split_into_continuations(length, last):
     block = bytes(range(256)) * (length // 256 + 1)
     first, *others = parsed(frames.header_block(3, block[:length], last=last))
     assert isinstance(first, HeadersFrame)
@@ -31,7 +31,7 @@ def test_a_block_is_split_where_it_is_longer_than_every_client_takes(length, las
     assert {each.stream_id for each in (first, *others)} == {3}
 
 
-def test_the_others():
+def test_control_frames_are_encoded():
     data = (
         frames.settings({3: 100, 4: 2**31 - 1})
         + frames.SETTINGS_ACK

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tritonpy_frontend_h2.http2 import header_decoder
 from tritonpy_frontend_h2.http2.codes import COMPRESSION_ERROR, ENHANCE_YOUR_CALM
-from tritonpy_frontend_h2.http2.faults import ConnectionFault
+from tritonpy_frontend_h2.http2.errors import Http2ConnectionError
 from tritonpy_frontend_h2.http2.header_decoder import HeaderDecoder
 
 NAMES = st.sampled_from([b":path", b":method", b"te", b"grpc-timeout", b"x"]) | st.binary(min_size=1, max_size=40)
@@ -19,7 +19,7 @@ BLOCKS = st.tuples(st.lists(FIELDS, max_size=8), st.booleans(), st.sampled_from(
 
 @settings(deadline=None)
 @given(st.lists(BLOCKS, max_size=8))
-def test_it_understands_what_another_encoder_makes(blocks):
+def test_blocks_of_another_encoder_are_decoded(blocks):
     encoder, decoder = hpack.Encoder(), HeaderDecoder(1_000_000, 1_000_000, 32 * 1024)
     for fields, huffman, size in blocks:
         if size is not None:
@@ -33,30 +33,30 @@ def test_it_understands_what_another_encoder_makes(blocks):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(max_size=60), max_size=6))
-def test_it_takes_and_refuses_what_another_decoder_does(blocks):
+def test_decoding_matches_another_decoder(blocks):
     other, decoder = hpack.Decoder(1_000_000), HeaderDecoder(1_000_000, 1_000_000, 32 * 1024)
     for block in blocks:
         try:
             expected = list(map(tuple, other.decode(block, raw=True)))
         except hpack.HPACKError:
-            with pytest.raises(ConnectionFault) as fault:
+            with pytest.raises(Http2ConnectionError) as error:
                 decoder.decode(block)
-            assert fault.value.code == COMPRESSION_ERROR
+            assert error.value.code == COMPRESSION_ERROR
             return
         assert decoder.decode(block).headers == expected
 
 
-def test_it_says_whether_later_blocks_mean_something_else():
+def test_table_changes_are_reported():
     decoder = HeaderDecoder(1000, 10_000, 32 * 1024)
     assert not decoder.decode(b"\x83\x00\x01a\x01b").changed
     assert decoder.decode(b"\x40\x01a\x01b").changed
     assert decoder.decode(b"\xbe").headers == [(b"a", b"b")]
     assert decoder.decode(b"\x20").changed
-    with pytest.raises(ConnectionFault):
+    with pytest.raises(Http2ConnectionError):
         decoder.decode(b"\xbe")
 
 
-def test_a_list_beyond_the_limit_is_counted_and_not_kept_but_its_fields_are_remembered():
+def test_a_list_above_the_limit_is_truncated_and_updates_the_table():
     decoder = HeaderDecoder(100, 10_000, 32 * 1024)
     found = decoder.decode(b"\x40\x01a\x7f\x01" + b"v" * 128)
     assert found.headers == []
@@ -64,19 +64,19 @@ def test_a_list_beyond_the_limit_is_counted_and_not_kept_but_its_fields_are_reme
     assert decoder.decode(b"\xbe").size == 161
 
 
-def test_a_list_far_beyond_it_ends_the_connection():
-    with pytest.raises(ConnectionFault) as fault:
+def test_a_list_far_above_the_limit_ends_the_connection():
+    with pytest.raises(Http2ConnectionError) as error:
         HeaderDecoder(100, 200, 32 * 1024).decode(b"\x83" * 10)
-    assert fault.value.code == ENHANCE_YOUR_CALM
+    assert error.value.code == ENHANCE_YOUR_CALM
 
 
-def test_a_number_that_goes_on_and_on_is_none():
-    with pytest.raises(ConnectionFault):
+def test_an_endless_integer_is_invalid():
+    with pytest.raises(Http2ConnectionError):
         HeaderDecoder(100, 200, 32 * 1024).decode(b"\xff" + b"\x80" * 10 + b"\x01")
 
 
 def coded(length, *, indexed):
-    """Return a field whose value is `length` bytes of Huffman code: zeros are the digit 0 (five bits each)."""
+    """Return a field with `length` bytes of Huffman code for the digit 0 (five zero bits each)."""
     size = bytearray(hpack.hpack.encode_integer(length, 7))
     size[0] |= 0x80
     return (b"\x40" if indexed else b"\x00") + b"\x01a" + bytes(size) + bytes(length)
@@ -84,7 +84,7 @@ def coded(length, *, indexed):
 
 @pytest.fixture
 def decoded(monkeypatch):
-    """The bytes of Huffman code that were decoded."""
+    """The lengths of decoded Huffman codes."""
     lengths = []
     decode = header_decoder.decode_huffman
     monkeypatch.setattr(header_decoder, "decode_huffman", lambda text: lengths.append(len(text)) or decode(text))
@@ -92,17 +92,17 @@ def decoded(monkeypatch):
 
 
 @pytest.mark.parametrize("indexed", [True, False])
-def test_a_long_huffman_code_is_not_decoded_and_its_list_is_too_large(decoded, indexed):
+def test_a_long_huffman_string_is_not_decoded(decoded, indexed):
     decoder = HeaderDecoder(16_384, 1_000_000, 32 * 1024)
     decoder.decode(b"\x40\x01b\x01c")
     found = decoder.decode(coded(250_000, indexed=indexed))
     assert (found.headers, found.size > 250_000, decoded) == ([], True, [])
-    if indexed:  # the table keeps nothing beside a field that is larger than it
-        with pytest.raises(ConnectionFault):
+    if indexed:  # a field larger than the table empties it
+        with pytest.raises(Http2ConnectionError):
             decoder.decode(b"\xbe")
 
 
-def test_many_huffman_codes_in_one_block_end_the_connection(decoded):
-    with pytest.raises(ConnectionFault, match="Huffman"):
+def test_much_huffman_code_in_one_block_ends_the_connection(decoded):
+    with pytest.raises(Http2ConnectionError, match="Huffman"):
         HeaderDecoder(16_384, 1_000_000, 32 * 1024).decode(coded(4_000, indexed=True) * 60)
     assert sum(decoded) <= 32 * 1024

@@ -11,10 +11,10 @@ from tritonpy_frontend_h2.http2.codes import (
     PADDED,
     WITH_PRIORITY,
 )
-from tritonpy_frontend_h2.http2.faults import ConnectionFault
-from tritonpy_frontend_h2.http2.header_frames import HeaderFrames
+from tritonpy_frontend_h2.http2.errors import Http2ConnectionError
+from tritonpy_frontend_h2.http2.header_frames import HeaderBlockAssembler
 
-from .talk import BLOCK, REQUEST, Server, frame
+from .raw_client import BLOCK, REQUEST, Server, frame
 
 
 @pytest.mark.parametrize(
@@ -28,36 +28,36 @@ from .talk import BLOCK, REQUEST, Server, frame
     ],
 )
 @pytest.mark.parametrize("ended", [False, True])
-def test_what_is_around_a_block_is_taken_off(flags, payload, ended):
-    found = HeaderFrames(100)
+def test_padding_and_priority_are_removed(flags, payload, ended):
+    found = HeaderBlockAssembler(100)
     assert found.begin(flags | END_HEADERS | (END_STREAM if ended else 0), payload) == b"block"
     assert found.ended is ended
 
 
 def test_a_block_may_be_spread_over_several_frames():
-    found = HeaderFrames(100)
+    found = HeaderBlockAssembler(100)
     assert found.begin(END_STREAM | PADDED, b"\1one x") is None
-    assert found.go_on(0, b"two ") is None
-    assert found.go_on(END_HEADERS, b"three") == b"one two three"
+    assert found.continue_block(0, b"two ") is None
+    assert found.continue_block(END_HEADERS, b"three") == b"one two three"
     assert found.ended
     assert found.begin(END_HEADERS, b"next") == b"next"
 
 
-def test_a_block_has_an_end():
-    found = HeaderFrames(10)
+def test_a_block_above_the_limit_is_refused():
+    found = HeaderBlockAssembler(10)
     assert found.begin(0, b"12345") is None
-    assert found.go_on(0, b"12345") is None
-    with pytest.raises(ConnectionFault) as fault:
-        found.go_on(END_HEADERS, b"1")
-    assert fault.value.code == ENHANCE_YOUR_CALM
+    assert found.continue_block(0, b"12345") is None
+    with pytest.raises(Http2ConnectionError) as error:
+        found.continue_block(END_HEADERS, b"1")
+    assert error.value.code == ENHANCE_YOUR_CALM
 
 
-def test_such_a_call_is_begun_like_any_other():
-    server = Server().hello()
+def test_a_call_with_a_fragmented_head_is_started():
+    server = Server().handshake()
     first, rest = BLOCK[:5], BLOCK[5:]
     around = b"\2" + bytes(5) + first + bytes(2)
-    server.say(
+    server.deliver(
         frame(HEADERS, END_STREAM | PADDED | WITH_PRIORITY, 1, around) + frame(CONTINUATION, END_HEADERS, 1, rest)
     )
-    assert server.calls.begun[0].headers == REQUEST
-    assert server.calls.begun[0].ended
+    assert server.calls.started[0].headers == REQUEST
+    assert server.calls.started[0].ended

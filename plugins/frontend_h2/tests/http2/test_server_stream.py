@@ -7,11 +7,11 @@ import pytest
 
 from tritonpy_frontend_h2.http2.codes import RST_STREAM
 
-from .talk import TRAILERS, Server, begin, body, frame
+from .raw_client import TRAILERS, Server, begin, body, frame
 
 
 def refuse(call):
-    """Answer before anybody knows of the call."""
+    """Respond while the call starts."""
     call.stream.send(None, (), TRAILERS)
 
 
@@ -34,17 +34,17 @@ def _no_collector():
     ],
     ids=["answered", "answered at once", "reset", "refused", "lost"],
 )
-def test_what_a_call_holds_does_not_wait_for_the_collector(sent):
-    server = Server(on_end=refuse).hello()
+def test_calls_are_freed_without_garbage_collection(sent):
+    server = Server(on_end=refuse).handshake()
     kept = []
     begin_call = server.calls.begin
 
-    def begin(*told):
-        call = begin_call(*told)
-        server.calls.begun.clear()
+    def begin(*arguments):
+        call = begin_call(*arguments)
+        server.calls.started.clear()
         kept.append(weakref.ref(call))
         return call
 
     server.calls.begin = begin
-    server.say(sent)
+    server.deliver(sent)
     assert [call() for call in kept] == [None]

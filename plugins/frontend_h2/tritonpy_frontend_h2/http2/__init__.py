@@ -1,3 +1,3 @@
-"""HTTP/2 for servers, without a network: bytes in, calls and bytes out."""
+"""HTTP/2 for servers, independent of the network: bytes in, calls and bytes out."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The seam between HTTP/2 and what is carried by it: calls that arrive on streams, and the streams that their answers leave on."""
+"""The interface between HTTP/2 and the protocols on top of it: calls, streams and receivers."""
 
 from __future__ import annotations
 
@@ -10,120 +10,127 @@ from tritonpy_frontend_h2.http2.codes import ENHANCE_YOUR_CALM
 
 Headers = Sequence[tuple[bytes, bytes]]
 NO_TRAILERS = b"(no trailers)"
-"""Ends a response after its body, compared by identity."""
+"""Trailers of a response that ends after its body; compared by identity."""
 UNCOUNTED = 16 * 1024
-"""Up to this size an answer may wait for the client without a reservation: each open call has one of that size."""
+"""Responses up to this size need no reservation: every open call has one of this size."""
 
 
-class Reservation(Protocol):
-    """Memory that is reserved for one purpose."""
+class ClientReservation(Protocol):
+    """Memory reserved for one purpose."""
 
     def grow(self, nbytes: int) -> bool:
-        """Reserve `nbytes` in all; return False where there is no room."""
+        """Reserve `nbytes` in total; return False if the budget is exhausted."""
 
     def shrink(self, nbytes: int = 0) -> None:
-        """Keep `nbytes`."""
+        """Reduce the reservation to `nbytes`."""
 
 
-class Account(Protocol):
-    """The memory of one client."""
+class MemoryAccount(Protocol):
+    """The memory budget of one client."""
 
-    def reservation(self) -> Reservation:
+    def reservation(self) -> ClientReservation:
         """Return an empty reservation."""
 
 
-class NoLimit:
-    """A reservation that has room for everything."""
+class UnlimitedReservation:
+    """A reservation without a limit."""
 
     def grow(self, nbytes: int) -> bool:
-        """Say that there is room."""
+        """Return True."""
         return True
 
     def shrink(self, nbytes: int = 0) -> None:
         """Do nothing."""
 
 
-class Stream(ABC):
-    """One call as its answerer sees it. Only the event loop that runs the connection may use it."""
+class Http2CallStream(ABC):
+    """The server's side of one call. Used only on the event loop of the connection."""
 
     __slots__ = ()
 
     @abstractmethod
     def send(self, headers: bytes | None, data: Sequence[bytes], trailers: bytes | None) -> bool:
-        """Send header block, body and trailer block, each of them or none; the blocks come from `encode`.
+        """Send header block, body and trailer block, each optional; the blocks come from `encode`.
 
-        `NO_TRAILERS` end the answer without a trailer block.
-        The pieces of `data` are one run of the body; large ones are neither joined nor copied, so nobody may change them. With trailers the
-        answer is complete, and the receiver hears nothing more; trailers alone are an answer without body. False: the client is slower than this, and
-        `Receiver.resume` tells when all of it is on its way. After the receiver was told `reset`, nothing is sent.
+        The pieces of `data` are consecutive; large ones are not copied and must not be modified.
+        Trailers complete the response and end calls to the receiver; trailers alone are a response
+        without body. `NO_TRAILERS` completes it without a trailer block. Returns False if the client
+        is too slow; `Receiver.resume` is called when everything is sent. After `Receiver.reset`,
+        nothing is sent.
         """
 
     @property
-    def account(self) -> Account | None:
-        """The memory of the client, where it is counted."""
+    def account(self) -> MemoryAccount | None:
+        """The memory budget of the client, if it is counted."""
         return None
 
     def extra_info(self, name: str, default: Any = None) -> Any:
-        """Return what asyncio's transports know of the connection, such as `peername`."""
+        """Return extra information of the asyncio transport, such as `peername`."""
         return default
 
     def admits(self, count: int) -> bool:
-        """Reserve memory for `count` bytes that are sent next and may have to wait for the client; False if there is none."""
+        """Reserve memory for the next `count` bytes to send.
+
+        Return False if the budget is exhausted.
+        """
         return True
 
     @abstractmethod
     def reset(self, code: int) -> None:
-        """End the call with an error code of HTTP/2; the receiver hears nothing more."""
+        """End the call with an HTTP/2 error code. The receiver is not called again."""
 
     @abstractmethod
     def hold(self, count: int) -> None:
-        """Keep `count` bytes of the body that `Receiver.data` brought: the client may send that much less until they are consumed."""
+        """Shrink the window of the client by `count` received bytes until they are consumed."""
 
     @abstractmethod
     def consumed(self, count: int) -> None:
-        """Let the client send `count` bytes more, in place of some that were held."""
+        """Extend the window of the client by `count` bytes that were held."""
 
 
 class Receiver(ABC):
-    """Takes what the client sends on one stream."""
+    """Receives the data of the client on one stream."""
 
     __slots__ = ()
 
     @abstractmethod
     def data(self, data: bytes | memoryview, ended: bool) -> None:
-        """Take a part of the body; a memoryview is valid until the method returns. The client may send as much again unless it is held."""
+        """Process a part of the body; a memoryview is valid until the method returns.
 
-    def room(self) -> memoryview | None:
-        """Return where the body that comes next may be read to without a copy, or None. What was read is told by `filled`, at most to its end."""
+        The client may send as much again unless `Http2CallStream.hold` is called.
+        """
+
+    def body_buffer(self) -> memoryview | None:
+        """Return a buffer to read the next part of the body into without a copy, or None."""
         return None
 
-    def filled(self, count: int, ended: bool) -> None:
-        """Take note that `count` bytes of the body lie at the beginning of what `room` returned last."""
+    def body_buffer_updated(self, count: int, ended: bool) -> None:
+        """Process `count` bytes of the body at the start of the buffer from `body_buffer`."""
         raise NotImplementedError
 
     @abstractmethod
     def reset(self) -> None:
-        """Give up: the client cancelled the call or is gone."""
+        """End the call: the client cancelled it or disconnected."""
 
     def resume(self) -> None:
-        """Go on sending, after `send` returned False."""
+        """Resume sending after `send` returned False."""
 
 
-class Calls(ABC):
-    """Begins calls."""
+class Http2Calls(ABC):
+    """Starts calls."""
 
     @abstractmethod
-    def begin(self, stream: Stream, headers: Headers, ended: bool) -> Receiver:
-        """Take a call whose header list is valid HTTP/2, pseudo-headers first; `ended` says that it has no body.
+    def begin(self, stream: Http2CallStream, headers: Headers, ended: bool) -> Receiver:
+        """Start a call with a valid header list, pseudo-headers first; `ended` means no body.
 
-        Equal lists are mostly the same object, so what follows from one may be kept by its identity as long as the list is kept too.
-        The answer may be sent at once.
+        Equal lists are usually the same object, so results may be cached by identity while the list is
+        kept alive. The response may be sent before this returns.
         """
 
-    def overload(self, stream: Stream) -> None:
-        """Answer at once a call for which there is no memory."""
+    def overload(self, stream: Http2CallStream) -> None:
+        """Refuse a call because the request memory is full."""
         stream.reset(ENHANCE_YOUR_CALM)
 
     @abstractmethod
-    def refuse(self, stream: Stream, size: int, limit: int) -> None:
-        """Answer at once a call whose header list has `size` bytes, as HTTP/2 counts them, where `limit` are allowed."""
+    def refuse(self, stream: Http2CallStream, size: int, limit: int) -> None:
+        """Refuse a call whose header list of `size` bytes exceeds `limit`, as counted by HTTP/2."""

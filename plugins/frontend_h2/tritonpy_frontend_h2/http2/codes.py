@@ -1,4 +1,4 @@
-"""The numbers of HTTP/2 (RFC 9113): kinds of frames, their flags, settings and errors."""
+"""Constants of HTTP/2 (RFC 9113): frame types, flags, settings and error codes."""
 
 from __future__ import annotations
 

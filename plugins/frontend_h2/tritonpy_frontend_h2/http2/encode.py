@@ -1,4 +1,4 @@
-"""Header blocks of answers: encoded once and for all, so nothing in them refers to the state of a connection."""
+"""Encoding of header blocks without HPACK state, so that they are valid on every connection."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from hpack import Encoder
 
 
 def encode(headers: list[tuple[bytes, bytes]]) -> bytes:
-    """Return the block of a header list, which is valid on every connection."""
+    """Return the block of a header list, valid on every connection."""
     return Encoder().encode([(name, value, True) for name, value in headers], huffman=False)

@@ -1,4 +1,7 @@
-"""Cuts what a client sends into frames. What is in a DATA frame is handed on as it comes, other frames when they are whole."""
+"""Splitting of received data into frames.
+
+DATA is passed on in parts, other frames when complete.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from tritonpy_frontend_h2.http2.codes import (
     PROTOCOL_ERROR,
     SETTINGS,
 )
-from tritonpy_frontend_h2.http2.faults import ConnectionFault
+from tritonpy_frontend_h2.http2.errors import Http2ConnectionError
 from tritonpy_frontend_h2.http2.frames import START
 
 Bytes = bytes | memoryview
@@ -25,62 +28,68 @@ _START_SIZE = START.size
 _STREAM = 0x7FFFFFFF
 
 
-class FrameSink(ABC):
-    """Takes frames. Each method raises ConnectionFault where a frame may not be."""
+class Http2FrameSink(ABC):
+    """Receives frames. Each method raises Http2ConnectionError for an invalid frame."""
 
     @abstractmethod
     def headers(self, flags: int, stream: int, payload: bytes) -> None:
-        """Take a HEADERS frame."""
+        """Process a HEADERS frame."""
 
     @abstractmethod
     def data(self, stream: int, part: Bytes, ended: bool) -> None:
-        """Take a part of a body, an empty one too; a memoryview is valid until the method returns."""
+        """Process a part of a body, possibly empty.
+
+        A memoryview is valid until the method returns.
+        """
 
     @abstractmethod
     def padding(self, stream: int, count: int) -> None:
-        """Take note of bytes of a DATA frame that are no body, but count like it."""
+        """Process padding of a DATA frame, which counts for flow control."""
 
     @abstractmethod
     def frame(self, kind: int, flags: int, stream: int, payload: bytes) -> None:
-        """Take a frame that is neither DATA nor HEADERS."""
+        """Process a frame that is neither DATA nor HEADERS."""
 
     @abstractmethod
-    def room(self, stream: int) -> memoryview | None:
-        """Return where the body of a stream may be read to at once, None where it is taken by `data`."""
+    def body_buffer(self, stream: int) -> memoryview | None:
+        """Return a buffer to read the body of a stream into, None to use `data`."""
 
     @abstractmethod
-    def filled(self, stream: int, count: int, ended: bool) -> None:
-        """Take note that `count` bytes of the body were read to `room`."""
+    def body_buffer_updated(self, stream: int, count: int, ended: bool) -> None:
+        """Process `count` bytes in the buffer from `body_buffer`."""
 
 
-class FrameReader:
-    """Reads one connection from its preface on. `largest` is the longest frame that may come, `longest_whole` the longest that is no DATA."""
+class Http2FrameReader:
+    """Reads the frames of one connection, starting with the preface.
+
+    `largest` limits the length of frames, `longest_whole` that of frames other than DATA.
+    """
 
     __slots__ = (
-        "_always_allowed", "_data_ends", "_data_left", "_data_stream", "_greeted", "_largest", "_longest_whole", "_need", "_padding", "_rest",
+        "_always_allowed", "_data_ends", "_data_left", "_data_stream", "_has_preface", "_largest", "_longest_whole", "_need", "_padding", "_rest",
         "_sink", "continuing",
     )  # fmt: skip
 
-    def __init__(self, sink: FrameSink, largest: int, longest_whole: int) -> None:
+    def __init__(self, sink: Http2FrameSink, largest: int, longest_whole: int) -> None:
         self._sink = sink
         self._largest = largest
         self._longest_whole = longest_whole
-        self._always_allowed = min(largest, longest_whole)  # bytes of a frame of any kind
-        self._greeted = False
+        self._always_allowed = min(largest, longest_whole)  # length that is valid for any frame
+        self._has_preface = False
         self._rest = bytearray()
-        self._need = len(PREFACE) + _START_SIZE  # how much has to be there before it goes on
-        self._data_stream = 0  # that of the DATA frame that is being read
-        self._data_left = 0  # what is to come of its body
+        self._need = len(PREFACE) + _START_SIZE  # bytes needed to continue
+        self._data_stream = 0  # stream of the current DATA frame
+        self._data_left = 0  # its missing body bytes
         self._data_ends = False
-        self._padding = 0  # what is to come behind it
-        self.continuing = 0  # the stream whose header block goes on in the next frame
+        self._padding = 0  # its missing padding bytes
+        self.continuing = 0  # stream whose header block continues in the next frame
 
     def feed(self, data: Bytes) -> None:
-        """Read on. Raises ConnectionFault."""
+        """Process received data. Raises Http2ConnectionError."""
         if self._need:
             self._rest += data
-            if not self._greeted:
-                self._greet()
+            if not self._has_preface:
+                self._check_preface()
             if len(self._rest) < self._need:
                 return
             data = bytes(self._rest)
@@ -88,35 +97,35 @@ class FrameReader:
             self._need = 0
         self._read(data)
 
-    def room(self) -> memoryview | None:
-        """Return where the bytes that come next may be read to, None where they are to be fed."""
+    def body_buffer(self) -> memoryview | None:
+        """Return a buffer to read the next bytes into, None to use `feed`."""
         if not self._data_left:
             return None
-        room = self._sink.room(self._data_stream)
-        return room[: self._data_left] if room else None
+        body_buffer = self._sink.body_buffer(self._data_stream)
+        return body_buffer[: self._data_left] if body_buffer else None
 
-    def filled(self, count: int) -> None:
-        """Take note that `count` bytes were read to `room`. Raises ConnectionFault."""
+    def body_buffer_updated(self, count: int) -> None:
+        """Process `count` bytes in the buffer from `body_buffer`. Raises Http2ConnectionError."""
         self._data_left -= count
-        self._sink.filled(self._data_stream, count, self._data_ends and not self._data_left)
+        self._sink.body_buffer_updated(self._data_stream, count, self._data_ends and not self._data_left)
 
-    def _greet(self) -> None:
-        """Take the preface, and look that SETTINGS follow."""
+    def _check_preface(self) -> None:
+        """Check the preface and that SETTINGS follow."""
         rest = self._rest
         if not PREFACE.startswith(rest[: len(PREFACE)]):
-            raise ConnectionFault(PROTOCOL_ERROR, "a client that does not speak HTTP/2")
+            raise Http2ConnectionError(PROTOCOL_ERROR, "no HTTP/2 preface")
         if len(rest) >= self._need:
             if rest[len(PREFACE) + 3] != SETTINGS or rest[len(PREFACE) + 4] & ACK:
-                raise ConnectionFault(PROTOCOL_ERROR, "a client that does not begin with its settings")
+                raise Http2ConnectionError(PROTOCOL_ERROR, "no SETTINGS after the preface")
             del rest[: len(PREFACE)]
             self._need = _START_SIZE
-            self._greeted = True
+            self._has_preface = True
 
     def _read(self, data: Bytes) -> None:
         at, end = 0, len(data)
         while at < end:
             if self._data_left or self._padding:
-                at = self._go_on(data, at, end)
+                at = self._continue_data(data, at, end)
                 continue
             body = at + _START_SIZE
             if body > end:
@@ -134,7 +143,7 @@ class FrameReader:
                     at = after
                     continue
                 if flags & PADDED and not length:
-                    raise ConnectionFault(FRAME_SIZE_ERROR, "a padded frame that is too short")
+                    raise Http2ConnectionError(FRAME_SIZE_ERROR, "a padded frame without padding")
                 if flags & PADDED and body == end:
                     self._keep(data[at:], _START_SIZE + 1)
                     return
@@ -151,19 +160,19 @@ class FrameReader:
 
     def _check(self, kind: int, length: int, stream: int) -> None:
         if length > self._largest:
-            raise ConnectionFault(FRAME_SIZE_ERROR, "a frame that is too long")
+            raise Http2ConnectionError(FRAME_SIZE_ERROR, "a frame above the maximum frame size")
         if length > self._longest_whole and kind != DATA:
-            raise ConnectionFault(ENHANCE_YOUR_CALM, "a frame without data that is far too long")
+            raise Http2ConnectionError(ENHANCE_YOUR_CALM, "a frame other than DATA that is far too long")
         if self.continuing and (kind != CONTINUATION or stream != self.continuing):
-            raise ConnectionFault(PROTOCOL_ERROR, "a frame in the middle of a header block")
+            raise Http2ConnectionError(PROTOCOL_ERROR, "a frame inside a header block")
 
     def _begin_data(self, data: Bytes, body: int, flags: int, stream: int, length: int) -> int:
-        """Begin a DATA frame that is padded or not all there, and return where its body begins."""
+        """Start a padded or incomplete DATA frame, and return the start of its body."""
         padding = 0
         if flags & PADDED:
             padding = data[body]
             if padding >= length:
-                raise ConnectionFault(PROTOCOL_ERROR, "more padding than frame")
+                raise Http2ConnectionError(PROTOCOL_ERROR, "padding longer than the frame")
             self._sink.padding(stream, 1 + padding)
             body += 1
             length -= 1 + padding
@@ -173,8 +182,8 @@ class FrameReader:
             self._sink.data(stream, b"", self._data_ends)
         return body
 
-    def _go_on(self, data: Bytes, at: int, end: int) -> int:
-        """Go on in a DATA frame, and return where the next begins, or `end`."""
+    def _continue_data(self, data: Bytes, at: int, end: int) -> int:
+        """Continue a DATA frame, and return the start of the next frame, or `end`."""
         if self._data_left:
             after = min(at + self._data_left, end)
             self._data_left -= after - at

@@ -1,4 +1,4 @@
-"""Frames as they are written."""
+"""Encoding of HTTP/2 frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tritonpy_frontend_h2.http2.codes import (
     WINDOW_UPDATE,
 )
 
-# Length and kind share the first four bytes; flags; the stream.
+# Length and type in the first four bytes, then flags and stream.
 START = Struct(">IBI")
 _START_AND_NUMBER = Struct(">IBII")
 _GOAWAY = Struct(">IBIII")
@@ -29,37 +29,37 @@ SETTINGS_ACK = START.pack(SETTINGS, ACK, 0)
 
 
 def start(kind: int, flags: int, stream: int, length: int) -> bytes:
-    """Return the nine bytes ahead of a payload."""
+    """Return the nine-byte frame header."""
     return START.pack(length << 8 | kind, flags, stream)
 
 
 def settings(values: dict[int, int]) -> bytes:
-    """Return our settings."""
+    """Return a SETTINGS frame."""
     return start(SETTINGS, 0, 0, 6 * len(values)) + b"".join([_SETTING.pack(*item) for item in values.items()])
 
 
 def ping(payload: bytes, *, ack: bool) -> bytes:
-    """Return a PING; `payload` has 8 bytes."""
+    """Return a PING frame; `payload` has 8 bytes."""
     return start(PING, ACK if ack else 0, 0, 8) + payload
 
 
 def goaway(last_stream: int, code: int, text: bytes = b"") -> bytes:
-    """Return what says that streams after `last_stream` are not served."""
+    """Return a GOAWAY frame: streams after `last_stream` are not served."""
     return _GOAWAY.pack((8 + len(text)) << 8 | GOAWAY, 0, 0, last_stream, code) + text
 
 
 def rst_stream(stream: int, code: int) -> bytes:
-    """Return what ends one stream."""
+    """Return a RST_STREAM frame."""
     return _START_AND_NUMBER.pack(4 << 8 | RST_STREAM, 0, stream, code)
 
 
 def window_update(stream: int, count: int) -> bytes:
-    """Return what lets the client send `count` bytes more, on the connection where `stream` is 0."""
+    """Return a WINDOW_UPDATE frame; `stream` is 0 for the connection."""
     return _START_AND_NUMBER.pack(4 << 8 | WINDOW_UPDATE, 0, stream, count)
 
 
 def header_block(stream: int, block: bytes, *, last: bool) -> bytes:
-    """Return a block in as many frames as every client takes."""
+    """Return a header block in HEADERS and CONTINUATION frames of the minimum size limit."""
     end = END_STREAM if last else 0
     if len(block) <= SMALLEST_FRAME_LIMIT:
         return START.pack(len(block) << 8 | HEADERS, end | END_HEADERS, stream) + block
@@ -72,5 +72,5 @@ def header_block(stream: int, block: bytes, *, last: bool) -> bytes:
 
 
 def data_start(stream: int, length: int, *, last: bool = False) -> bytes:
-    """Return the header of a DATA frame; `last` ends the stream, otherwise data or trailers follow."""
+    """Return the header of a DATA frame; `last` ends the stream."""
     return START.pack(length << 8 | DATA, END_STREAM if last else 0, stream)

@@ -1,4 +1,4 @@
-"""HPACK as clients use it: blocks to header lists, with the memory that a connection keeps of fields."""
+"""HPACK decoding of header blocks, with limits."""
 
 from __future__ import annotations
 
@@ -9,21 +9,19 @@ from hpack.huffman_table import decode_huffman
 from hpack.table import HeaderTable
 
 from tritonpy_frontend_h2.http2.codes import COMPRESSION_ERROR, ENHANCE_YOUR_CALM
-from tritonpy_frontend_h2.http2.faults import ConnectionFault
+from tritonpy_frontend_h2.http2.errors import Http2ConnectionError
 
 Field = tuple[bytes, bytes]
 _STATIC = HeaderTable.STATIC_TABLE
 _STATIC_COUNT = len(_STATIC)
-_TABLE_SIZE = 4096  # ours, which is never announced: it is what HTTP/2 begins with
-_OVERHEAD = 32  # of each field, as HPACK counts
-_NEVER_KEPT = (
-    _TABLE_SIZE * 30 // 8
-)  # bytes of Huffman code, of at most 30 bits for each, whose text is larger than the table
+_TABLE_SIZE = 4096  # the default of HTTP/2, so that no setting is needed
+_OVERHEAD = 32  # bytes per field, as counted by HPACK
+_NEVER_KEPT = _TABLE_SIZE * 30 // 8  # Huffman-coded bytes (up to 30 bits each) whose text exceeds the table
 _LONGEST_INTEGER = 5  # bytes after the prefix: 35 bits
 
 
-class Decoded(NamedTuple):
-    """A header list, its size as HTTP/2 counts it, and whether decoding it changed what later blocks mean."""
+class DecodedBlock(NamedTuple):
+    """A header list, its size as counted by HTTP/2, and whether the dynamic table changed."""
 
     headers: list[Field]
     size: int
@@ -31,16 +29,16 @@ class Decoded(NamedTuple):
 
 
 class HeaderDecoder:
-    """Decodes the blocks of one connection, in their order.
+    """Decodes the header blocks of one connection, in order.
 
-    A block has at most `huffman` bytes of Huffman code.
-    Of a list larger than `limit` no fields are kept, only its size; one larger than `largest` ends the connection.
+    A block may have at most `huffman` bytes of Huffman code. A list above `limit` is truncated, with its
+    full size; one above `largest` ends the connection.
     """
 
     def __init__(self, limit: int, largest: int, huffman: int) -> None:
         self._huffman = huffman
         self._huffman_left = huffman
-        self._longest_code = max(limit, _NEVER_KEPT)  # a text is at least as long as its code, or it would not be coded
+        self._longest_code = max(limit, _NEVER_KEPT)  # encoders use Huffman code only if it is not longer than the text
         self._limit = limit
         self._largest = largest
         self._table = HeaderTable()
@@ -48,16 +46,19 @@ class HeaderDecoder:
         self._at = 0
         self._changed = False
 
-    def decode(self, block: bytes) -> Decoded:
-        """Return what a complete block holds. Raises ConnectionFault where it is no HPACK or far too large."""
+    def decode(self, block: bytes) -> DecodedBlock:
+        """Decode a complete block.
+
+        Raises Http2ConnectionError if it is invalid or far too large.
+        """
         self._block, self._at, self._changed = block, 0, False
         self._huffman_left = self._huffman
         try:
             return self._decode()
         except (HPACKError, IndexError) as error:
-            raise ConnectionFault(COMPRESSION_ERROR, "a header block that is no HPACK") from error
+            raise Http2ConnectionError(COMPRESSION_ERROR, "an invalid HPACK block") from error
 
-    def _decode(self) -> Decoded:
+    def _decode(self) -> DecodedBlock:
         block, length, limit = self._block, len(self._block), self._limit
         headers: list[Field] = []
         size = 0
@@ -78,14 +79,14 @@ class HeaderDecoder:
             if size <= limit:
                 headers.append(field)
             elif size > self._largest:
-                raise ConnectionFault(ENHANCE_YOUR_CALM, "a header list that is far too large")
-        return Decoded(headers, size, self._changed)
+                raise Http2ConnectionError(ENHANCE_YOUR_CALM, "a header list that is far too large")
+        return DecodedBlock(headers, size, self._changed)
 
     def _field(self, index: int) -> Field:
         if index > _STATIC_COUNT:
             return self._table.dynamic_entries[index - _STATIC_COUNT - 1]
         if index == 0:
-            raise HPACKError("no field has the index 0")
+            raise HPACKError("index 0 is invalid")
         return _STATIC[index - 1]
 
     def _literal(self, mask: int) -> Field:
@@ -96,12 +97,12 @@ class HeaderDecoder:
     def _resize(self, *, allowed: bool) -> None:
         size = self._integer(0x1F)
         if not allowed or size > _TABLE_SIZE:
-            raise HPACKError("a table size where or as large as none may be")
+            raise HPACKError("an invalid table size update")
         self._table.maxsize = size
         self._changed = True
 
     def _integer(self, mask: int) -> int:
-        """Return the number whose first bits are below `mask` in the next byte."""
+        """Return the integer with a prefix of `mask` bits in the next byte."""
         block, at = self._block, self._at
         value = block[at] & mask
         at += 1
@@ -113,22 +114,22 @@ class HeaderDecoder:
                 if byte < 0x80:
                     break
             else:
-                raise HPACKError("a number that does not end")
+                raise HPACKError("an integer that is too long")
         self._at = at
         return value
 
     def _text(self) -> bytes:
-        packed = self._block[self._at] >= 0x80
+        is_huffman = self._block[self._at] >= 0x80
         length = self._integer(0x7F)
         text = self._block[self._at : self._at + length]
         if len(text) < length:
-            raise HPACKError("a text that does not end")
+            raise HPACKError("a truncated string")
         self._at += length
-        if not packed:
+        if not is_huffman:
             return text
-        if length > self._longest_code:  # its list is refused, and the table keeps no such field
+        if length > self._longest_code:  # the list is refused and the table does not store such a field
             return bytes(length)
         self._huffman_left -= length
         if self._huffman_left < 0:
-            raise ConnectionFault(ENHANCE_YOUR_CALM, "too much Huffman code in a header block")
+            raise Http2ConnectionError(ENHANCE_YOUR_CALM, "too much Huffman code in a header block")
         return decode_huffman(text)

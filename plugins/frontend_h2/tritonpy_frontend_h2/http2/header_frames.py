@@ -1,4 +1,4 @@
-"""Header blocks that are not one plain frame: padded, with a priority, or spread over several."""
+"""Assembly of header blocks from frames with padding, priority or continuations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tritonpy_frontend_h2.http2.codes import (
     PROTOCOL_ERROR,
     WITH_PRIORITY,
 )
-from tritonpy_frontend_h2.http2.faults import ConnectionFault
+from tritonpy_frontend_h2.http2.errors import Http2ConnectionError
 
 _PRIORITY_SIZE = 5
 
 
-class HeaderFrames:
-    """Puts one block at a time together, of at most `longest` bytes."""
+class HeaderBlockAssembler:
+    """Assembles one header block at a time, of at most `longest` bytes."""
 
     __slots__ = ("_longest", "_parts", "_size", "ended")
 
@@ -28,7 +28,10 @@ class HeaderFrames:
         self.ended = False  # whether the stream ends with the block
 
     def begin(self, flags: int, payload: bytes) -> bytes | None:
-        """Take a HEADERS frame, and return the block, None where it goes on. Raises ConnectionFault."""
+        """Process HEADERS; return the block, or None if it continues.
+
+        Raises Http2ConnectionError.
+        """
         self.ended = flags & END_STREAM != 0
         at, end = 0, len(payload)
         if flags & PADDED:
@@ -36,18 +39,21 @@ class HeaderFrames:
         if flags & WITH_PRIORITY:
             at += _PRIORITY_SIZE
         if at > len(payload):
-            raise ConnectionFault(FRAME_SIZE_ERROR, "a header frame that is too short")
+            raise Http2ConnectionError(FRAME_SIZE_ERROR, "HEADERS of an invalid length")
         if at > end:
-            raise ConnectionFault(PROTOCOL_ERROR, "more padding than frame")
+            raise Http2ConnectionError(PROTOCOL_ERROR, "padding longer than the frame")
         self._parts.clear()
         self._size = 0
-        return self.go_on(flags, payload[at:end])
+        return self.continue_block(flags, payload[at:end])
 
-    def go_on(self, flags: int, part: bytes) -> bytes | None:
-        """Take the next part, and return the block, None where it goes on. Raises ConnectionFault where it is too long."""
+    def continue_block(self, flags: int, part: bytes) -> bytes | None:
+        """Add a part; return the block, or None if it continues.
+
+        Raises Http2ConnectionError if it is too long.
+        """
         self._size += len(part)
         if self._size > self._longest:
-            raise ConnectionFault(ENHANCE_YOUR_CALM, "a header block that is far too long")
+            raise Http2ConnectionError(ENHANCE_YOUR_CALM, "a header block that is far too long")
         self._parts.append(part)
         if not flags & END_HEADERS:
             return None

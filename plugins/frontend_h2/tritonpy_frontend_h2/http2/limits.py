@@ -1,4 +1,4 @@
-"""How much a client may ask of one connection."""
+"""Limits of one connection."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import NamedTuple
 from tritonpy_frontend_h2.http2 import codes
 
 
-class Limits(NamedTuple):
-    """Sizes in bytes, header lists counted as HTTP/2 does (32 bytes for each field beside its text).
+class Http2Limits(NamedTuple):
+    """Sizes in bytes.
 
-    `stream_window` is what clients may send on a stream before its call took it, `window` what they may on all before we read it: calls that take
-    nothing hold up no others. A header list beyond `header_list` is refused, one beyond `header_block` bytes on the wire, or `largest_list`, ends
-    the connection, and so does a block with more than `huffman` bytes of Huffman code, whose decoding holds up all connections.
+    Header lists are counted as in HTTP/2, with 32 bytes per field in addition to its text.
+
+    `stream_window` limits unconsumed data of one call, `window` unread data of all calls, so that a slow
+    call does not block others. A header list above `header_list` is refused. One above `header_block`
+    encoded bytes or `largest_list` closes the connection, as does a block with more than `huffman` bytes
+    of Huffman code, whose decoding would delay all connections.
     """
 
     streams: int = 10_000
@@ -25,7 +28,7 @@ class Limits(NamedTuple):
     huffman: int = 32 * 1024
 
     def settings(self) -> dict[int, int]:
-        """Return what the client is told."""
+        """Return the settings to send to the client."""
         return {
             codes.MAX_CONCURRENT_STREAMS: self.streams,
             codes.INITIAL_WINDOW_SIZE: self.stream_window,

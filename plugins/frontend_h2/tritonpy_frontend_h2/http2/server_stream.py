@@ -1,35 +1,35 @@
-"""A stream as the server keeps it."""
+"""The state of one stream of a connection."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tritonpy_frontend_h2.http2.calls import Account, Receiver, Stream
+from tritonpy_frontend_h2.http2.calls import Http2CallStream, MemoryAccount, Receiver
 from tritonpy_frontend_h2.http2.codes import NO_ERROR
 
 if TYPE_CHECKING:
-    from tritonpy_frontend_h2.http2.connection import Connection
+    from tritonpy_frontend_h2.http2.connection import ServerConnection
     from tritonpy_frontend_h2.http2.sender import Backlog
 
 
-class _Nobody(Receiver):
-    """Receives what nobody waits for."""
+class _ClosedReceiver(Receiver):
+    """Ignores data of a closed stream."""
 
     __slots__ = ()
 
     def data(self, data: bytes | memoryview, ended: bool) -> None:
-        """Drop it."""
+        """Drop the data."""
 
     def reset(self) -> None:
         """Do nothing."""
 
 
-_NOBODY = _Nobody()
+_CLOSED_RECEIVER = _ClosedReceiver()
 
 
-class ServerStream(Stream):
-    """One stream of a connection, until both ends said all or one of them gave up."""
+class ServerStream(Http2CallStream):
+    """One stream of a connection, until both sides have ended it or one has reset it."""
 
     __slots__ = (
         "__weakref__",
@@ -45,23 +45,23 @@ class ServerStream(Stream):
         "window",
     )
 
-    def __init__(self, connection: Connection, number: int, window: int, granted: int, ended: bool) -> None:
+    def __init__(self, connection: ServerConnection, number: int, window: int, granted: int, ended: bool) -> None:
         self._connection = connection
         self.number = number
-        self.window = window  # what we may send
-        self.granted = granted  # what the client may send
-        self.freed = 0  # what it may send more, which it was not told yet
-        self.held = 0  # what it may not, since the receiver keeps as much
-        self.ended = ended  # the client said all
+        self.window = window  # bytes that the server may send
+        self.granted = granted  # bytes that the client may send
+        self.freed = 0  # bytes released since the last window update
+        self.held = 0  # bytes that the receiver holds
+        self.ended = ended  # the client has sent everything
         self.closed = False
         self.backlog: Backlog | None = None
-        self.receiver: Receiver = _NOBODY
+        self.receiver: Receiver = _CLOSED_RECEIVER
 
     def send(self, headers: bytes | None, data: Sequence[bytes], trailers: bytes | None) -> bool:
         return self.closed or self._connection.sender.send(self, headers, data, trailers)
 
     @property
-    def account(self) -> Account | None:
+    def account(self) -> MemoryAccount | None:
         return self._connection.account
 
     def extra_info(self, name: str, default: Any = None) -> Any:
@@ -83,17 +83,17 @@ class ServerStream(Stream):
         count = min(count, self.held)
         if count:
             self.held -= count
-            self._connection.widen(self, count)
+            self._connection.extend_window(self, count)
 
-    def part(self) -> Receiver:
-        """Let go of the receiver, and return it: the two name each other, and what they hold would wait for the collector."""
-        receiver, self.receiver = self.receiver, _NOBODY
+    def detach_receiver(self) -> Receiver:
+        """Remove and return the receiver, which breaks the reference cycle between the two."""
+        receiver, self.receiver = self.receiver, _CLOSED_RECEIVER
         return receiver
 
-    def answered(self) -> None:
-        """Take note that the answer is complete."""
-        self._connection.patience.earn()
+    def response_sent(self) -> None:
+        """Handle the end of the response."""
+        self._connection.budget.refund()
         if self.ended:
             self._connection.forget(self)
         else:
-            self._connection.reset(self, NO_ERROR)  # what it still sends is of no use
+            self._connection.reset(self, NO_ERROR)  # further data of the client is ignored

@@ -1,4 +1,4 @@
-"""What the tests of generate calls say to the server of the tests beside them."""
+"""Fixtures of the tests of generate calls."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from tritonpy import InferRequest, InferResponse, Tensor, TritonError
 
 
 def numbers(*values: float, request: InferRequest, final: bool = False) -> InferResponse:
-    """Return an answer whose output X has these values."""
+    """Return a response with these values as output X."""
     return InferResponse(
         [Tensor.from_numpy("X", np.array(values, np.float32))], request.model_name, 1, request.id, final=final
     )
 
 
 @pytest.fixture
-def answering() -> Callable[..., Callable[[InferRequest], Sequence[InferResponse]]]:
-    """Make what a decoupled model says: numbers, errors, and at last that there is no more."""
+def decoupled_responses() -> Callable[..., Callable[[InferRequest], Sequence[InferResponse]]]:
+    """Create the responses of a decoupled model: numbers, errors and an empty final one."""
 
-    def plan(*said: float | TritonError) -> Callable[[InferRequest], Sequence[InferResponse]]:
-        def answer(request: InferRequest) -> Sequence[InferResponse]:
-            answers = [
+    def make(*values: float | TritonError) -> Callable[[InferRequest], Sequence[InferResponse]]:
+        def respond(request: InferRequest) -> Sequence[InferResponse]:
+            responses = [
                 InferResponse((), "echo", 1, request.id, error=one, final=False)
                 if isinstance(one, TritonError)
                 else numbers(one, request=request)
-                for one in said
+                for one in values
             ]
-            return [*answers, InferResponse((), "echo", 1, request.id, empty=True)]
+            return [*responses, InferResponse((), "echo", 1, request.id, empty=True)]
 
-        return answer
+        return respond
 
-    return plan
+    return make
 
 
 @pytest.fixture
 def raw_connection() -> Iterator[Callable[..., socket.socket]]:
-    """Open connections that a test uses byte by byte."""
+    """Open raw connections."""
     with ExitStack() as stack:
 
         def connect(port: int) -> socket.socket:

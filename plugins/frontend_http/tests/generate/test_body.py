@@ -31,10 +31,10 @@ def test_a_body_of_the_allowed_size_is_kept():
 
 
 @pytest.mark.parametrize("sizes", [[101], [60, 41], [60, 60, 60], [100, 0, 1]])
-def test_of_a_larger_one_only_the_size_is_known(sizes):
+def test_a_larger_body_is_dropped_and_counted(sizes):
     parts = [part(b"x" * size) for size in sizes]
     assert read([*parts, part(b"", more=False)]) == (b"", sum(sizes))
 
 
-def test_a_client_that_leaves_in_the_middle_leaves_nothing():
+def test_a_disconnect_returns_no_body():
     assert read([part(b"ab"), {"type": "http.disconnect"}]) is None

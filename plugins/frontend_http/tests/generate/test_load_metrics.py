@@ -19,26 +19,26 @@ def families(name: str = FAMILY, **values: float):
     return [other, FamilySnapshot(name, "", MetricKind.GAUGE, [MetricSnapshot({}, 5), *metrics])]
 
 
-def test_the_header_tells_how_full_the_cache_is_as_text():
-    told = load_metrics("text", families(used=15, max=50, tokens_per=64, free=35), LOG)
-    assert told == "TEXT named_metrics.kv_cache_utilization=0.300000, named_metrics.max_token_capacity=3200"
+def test_cache_usage_is_formatted_as_text():
+    value = load_metrics("text", families(used=15, max=50, tokens_per=64, free=35), LOG)
+    assert value == "TEXT named_metrics.kv_cache_utilization=0.300000, named_metrics.max_token_capacity=3200"
 
 
-def test_the_header_tells_how_full_the_cache_is_as_json():
-    told = load_metrics("json", families(used=1, max=3, tokens_per=64), LOG)
-    assert told.startswith("JSON ")
-    assert json.loads(told.removeprefix("JSON ")) == {
+def test_cache_usage_is_formatted_as_json():
+    value = load_metrics("json", families(used=1, max=3, tokens_per=64), LOG)
+    assert value.startswith("JSON ")
+    assert json.loads(value.removeprefix("JSON ")) == {
         "named_metrics": {"kv_cache_utilization": 1 / 3, "max_token_capacity": 192}
     }
 
 
-def test_a_cache_of_no_blocks_is_empty():
+def test_a_cache_without_blocks_has_zero_utilization():
     assert "kv_cache_utilization=0.000000" in load_metrics("text", families(used=0, max=0, tokens_per=64), LOG)
 
 
 @pytest.mark.parametrize("missing", ["used", "max", "tokens_per"])
 @pytest.mark.parametrize("value", [None, -1.0, math.inf, math.nan])
-def test_without_one_of_the_numbers_there_is_no_header(missing, value, caplog):
+def test_a_missing_metric_omits_the_header(missing, value, caplog):
     values = {"used": 1.0, "max": 2.0, "tokens_per": 3.0}
     values.pop(missing)
     if value is not None:
@@ -47,11 +47,11 @@ def test_without_one_of_the_numbers_there_is_no_header(missing, value, caplog):
     assert missing in caplog.text
 
 
-def test_another_form_is_logged(caplog):
+def test_an_unknown_format_is_logged(caplog):
     assert load_metrics("xml", families(used=1, max=2, tokens_per=3), LOG) == ""
     assert "'xml'" in caplog.text
 
 
-def test_without_metrics_there_is_no_header(caplog):
+def test_without_metrics_the_header_is_omitted(caplog):
     assert load_metrics("json", [], LOG) == ""
     assert FAMILY in caplog.text

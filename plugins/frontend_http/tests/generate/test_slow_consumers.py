@@ -1,4 +1,4 @@
-"""A thousand clients that ask for endless streams and do not read them."""
+"""A thousand clients that request endless streams and do not read them."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from contextlib import ExitStack
 import psutil
 import pytest
 
-from .pouring import ANSWER_BYTES, pouring_server
+from .endless_backend import RESPONSE_BYTES, endless_server
 
 CONSUMERS = 1000
-MAX_ANSWERS = 8
+MAX_RESPONSES = 8
 MAX_BYTES = 16 * 1024
-HIGH_WATER = 64 * 1024  # asyncio's: from there on a transport is written to no more
-EVENT_BYTES = ANSWER_BYTES + 200
-PATIENCE_S = 120
+HIGH_WATER = 64 * 1024  # asyncio's high-water mark, which pauses writing
+EVENT_BYTES = RESPONSE_BYTES + 200
+WAIT_S = 120
 
 
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_S
+def wait_for(condition: Callable[[], bool], event: str) -> None:
+    deadline = time.monotonic() + WAIT_S
     while not condition():
-        assert time.monotonic() < deadline, what
+        assert time.monotonic() < deadline, event
         time.sleep(0.01)
 
 
-def ask(port: int, count: int, name: str, receive_buffer: int | None = None) -> socket.socket:
-    """Ask for a stream of so many answers, or one without end, and read nothing of it."""
+def open_stream(port: int, count: int, name: str, receive_buffer: int | None = None) -> socket.socket:
+    """Request a stream of `count` responses, endless if negative, and read nothing."""
     connection = socket.socket()
     if receive_buffer is not None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-    connection.settimeout(PATIENCE_S)
+    connection.settimeout(WAIT_S)
     connection.connect(("127.0.0.1", port))
     body = json.dumps({"COUNT": count, "id": name}).encode()
     connection.sendall(
-        b"POST /v2/models/pouring/generate_stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
+        b"POST /v2/models/endless/generate_stream HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%b"
         % (len(body), body)
     )
     return connection
 
 
 def indices(connection: socket.socket) -> list[int]:
-    """Read a stream to its end and return the numbers of its answers."""
+    """Read a complete stream and return the indices of its responses."""
     with connection.makefile("rb") as lines:
         return [json.loads(line[6:])["INDEX"] for line in lines if line.startswith(b"data: ")]
 
 
 @pytest.fixture
 def many_descriptors():
-    """Allow this process two descriptors per consumer, and some."""
+    """Raise the descriptor limit to two per consumer and some more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = 2 * CONSUMERS + 500
     if hard != resource.RLIM_INFINITY and hard < needed:
@@ -62,62 +62,69 @@ def many_descriptors():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def growth(before: int) -> int:
+    """Return the bytes of resident memory that this process has more than `before`."""
+    return int(psutil.Process().memory_info().rss) - before
+
+
 @pytest.mark.usefixtures("many_descriptors")
-def test_a_thousand_slow_consumers_hold_their_buffers_and_no_more(tmp_path):
+def test_a_thousand_slow_consumers_use_bounded_memory(tmp_path):
     with (
-        pouring_server(tmp_path, max_waiting_answers=MAX_ANSWERS, max_waiting_bytes=MAX_BYTES) as (server, poured),
+        endless_server(tmp_path, max_waiting_answers=MAX_RESPONSES, max_waiting_bytes=MAX_BYTES) as (server, served),
         ExitStack() as open_sockets,
     ):
         port = int(server.http.rpartition(":")[2])
         http = server.server.frontends["http"]._server
-        # What the kernel holds of a stream does not grow as it sees fit either: each connection takes this over from the socket that listens.
+        # Connections inherit the buffer size, so that the kernel does not grow it.
         http._acceptor._sockets[0].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16 * 1024)
         before = psutil.Process().memory_info().rss
-        slow = [open_sockets.enter_context(ask(port, -1, str(n), receive_buffer=4096)) for n in range(CONSUMERS)]
-        wait_for(lambda: len(poured) == CONSUMERS, "every request came to the model")
-        endless = list(poured)
-        rooms = [one.request.tag.room for one in endless]
+        slow = [
+            open_sockets.enter_context(open_stream(port, -1, str(n), receive_buffer=4096)) for n in range(CONSUMERS)
+        ]
+        wait_for(lambda: len(served) == CONSUMERS, "every request reached the model")
+        endless = list(served)
+        flow_controls = [one.request.tag.flow_control for one in endless]
         connections = list(http.server_state.connections)
         transports = [connection.transport for connection in connections]
 
-        def all_stand_still() -> bool:
-            return all(one.waits for one in endless) and all(connection.flow.write_paused for connection in connections)
+        def all_blocked() -> bool:
+            return all(one.is_waiting for one in endless) and all(
+                connection.flow.write_paused for connection in connections
+            )
 
         def assert_bounded() -> None:
-            assert all(room.answers <= MAX_ANSWERS for room in rooms)
-            assert all(room.nbytes < MAX_BYTES + ANSWER_BYTES for room in rooms)
+            assert all(flow_control.responses <= MAX_RESPONSES for flow_control in flow_controls)
+            assert all(flow_control.nbytes < MAX_BYTES + RESPONSE_BYTES for flow_control in flow_controls)
             assert all(transport.get_write_buffer_size() <= HIGH_WATER + EVENT_BYTES for transport in transports)
 
-        wait_for(all_stand_still, "every stream ran full")
+        wait_for(all_blocked, "every stream blocked")
         assert len(transports) == CONSUMERS
         assert_bounded()
-        given = {one.request.id: one.given for one in endless}
+        sent = {one.request.id: one.sent for one in endless}
 
-        # One beside them that reads gets everything, and meanwhile nobody works for those that do not.
-        fast = open_sockets.enter_context(ask(port, 2000, "fast"))
+        # A reading client gets all responses. Meanwhile, none are produced for the others.
+        fast = open_sockets.enter_context(open_stream(port, 2000, "fast"))
         assert indices(fast) == list(range(2000))
-        assert {one.request.id: one.given for one in endless} == given
+        assert {one.request.id: one.sent for one in endless} == sent
         assert_bounded()
 
-        # One of them that begins to read gets on, alone.
+        # If one client starts to read, only its stream continues.
         reader = slow[0].makefile("rb")
-        answers = [reader.readline() for _ in range(6000)]
+        lines = [reader.readline() for _ in range(6000)]
         reader.close()
-        read = [json.loads(line[6:])["INDEX"] for line in answers if line.startswith(b"data: ")]
+        read = [json.loads(line[6:])["INDEX"] for line in lines if line.startswith(b"data: ")]
         assert read == list(range(len(read)))
-        assert len(read) > given["0"]
-        wait_for(all_stand_still, "it ran full again")
-        assert {one.request.id for one in endless if one.given != given[one.request.id]} == {"0"}
+        assert len(read) > sent["0"]
+        wait_for(all_blocked, "the stream blocked again")
+        assert {one.request.id for one in endless if one.sent != sent[one.request.id]} == {"0"}
         assert_bounded()
 
-        grown = psutil.Process().memory_info().rss - before
-        waiting, unsent = sum(room.nbytes for room in rooms), sum(one.get_write_buffer_size() for one in transports)
-        print(
-            f"{CONSUMERS} consumers: {waiting} bytes wait in rooms, {unsent} in transports; resident memory grew by {grown}"
-        )
+        waiting = sum(flow_control.nbytes for flow_control in flow_controls)
+        unsent = sum(transport.get_write_buffer_size() for transport in transports)
+        print(f"{waiting} bytes wait for flow control, {unsent} in transports; memory grew by {growth(before)}")
 
-        # When they leave, their requests end.
+        # Disconnecting ends the requests.
         open_sockets.close()
-        wait_for(lambda: all(one.request.answered for one in poured), "every request ended")
+        wait_for(lambda: all(one.request.finished for one in served), "every request ended")
         assert all(one.request.cancelled for one in endless)
-        wait_for(lambda: not any(room.answers for room in rooms), "nothing waits any more")
+        wait_for(lambda: not any(flow_control.responses for flow_control in flow_controls), "no response waits")

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import Internal, InvalidArgument, TensorMetadata, TritonError
-from tritonpy_frontend_http.generate.tensor import Allowance, fit_shape, read_tensor
+from tritonpy_frontend_http.generate.tensor import ByteBudget, fit_shape, read_tensor
 
 NO_FIT = "The schema can not convert input 'X' to tensor with proper shape"
 
 
 def tensor(value, datatype="INT32", shape=(-1,), limit=10**6):
-    return read_tensor(TensorMetadata("X", datatype, list(shape)), value, Allowance(limit))
+    return read_tensor(TensorMetadata("X", datatype, list(shape)), value, ByteBudget(limit))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def tensor(value, datatype="INT32", shape=(-1,), limit=10**6):
         ((), 1, ()),
     ],
 )
-def test_the_last_variable_dimension_takes_what_the_fixed_ones_leave(shape, count, fitted):
+def test_the_last_variable_dimension_is_inferred(shape, count, fitted):
     assert fit_shape("X", shape, count) == fitted
 
 
@@ -40,7 +40,7 @@ def test_the_last_variable_dimension_takes_what_the_fixed_ones_leave(shape, coun
     ("shape", "count"),
     [((1,), 2), ((3,), 2), ((-1, 3), 4), ((2, 3), 5), ((2, 3), 12), ((), 2), ((0,), 1), ((-1, 0), 1)],
 )
-def test_a_number_of_elements_that_does_not_come_out_even_is_refused(shape, count):
+def test_an_element_count_that_does_not_fit_is_refused(shape, count):
     with pytest.raises(InvalidArgument) as caught:
         fit_shape("X", shape, count)
     assert caught.value.message == NO_FIT
@@ -78,7 +78,7 @@ def test_a_fitted_shape_holds_every_element_and_keeps_fixed_dimensions(shape, co
         ("BYTES", ["a", "é"], [b"a", "é".encode()]),
     ],
 )
-def test_a_value_or_an_array_of_values_is_a_tensor(datatype, value, expected):
+def test_values_and_arrays_become_tensors(datatype, value, expected):
     found = tensor(value, datatype)
     assert (found.name, found.datatype, found.shape) == ("X", datatype, (len(expected),))
     assert found.numpy().tolist() == expected
@@ -90,11 +90,11 @@ def test_an_empty_array_is_a_tensor_without_dimensions(datatype):
     assert (found.shape, found.data.nbytes) == ((), 0)
 
 
-def test_an_array_of_an_empty_array_of_strings_has_no_bytes_either():
+def test_a_nested_empty_array_of_strings_is_empty():
     assert tensor([[]], "BYTES").shape == ()
 
 
-def test_nested_strings_count_by_the_outer_array_and_all_of_them_are_kept():
+def test_nested_strings_are_flattened():
     found = tensor([["a", "b"]], "BYTES", (1,))
     assert (found.shape, found.strings()) == ((1,), [b"a", b"b"])
 
@@ -115,31 +115,31 @@ def test_nested_strings_count_by_the_outer_array_and_all_of_them_are_kept():
         ("BYTES", [["a", 1]], "Unable to parse JSON bytes array: attempt to access JSON non-string as string"),
     ],
 )
-def test_values_of_another_kind_or_number_are_refused(datatype, value, text):
+def test_values_of_the_wrong_type_or_number_are_refused(datatype, value, text):
     with pytest.raises(Internal) as caught:
         tensor(value, datatype)
     assert caught.value.message.startswith(text)  # what was sent follows
 
 
 @pytest.mark.parametrize("datatype", ["FP16", "BF16"])
-def test_what_json_has_no_form_for_is_refused(datatype):
+def test_half_precision_is_refused(datatype):
     with pytest.raises(InvalidArgument, match=rf"receiving {datatype} data via JSON is not supported.*for input X"):
         tensor(1, datatype)
 
 
-def test_the_kind_of_strings_is_looked_at_before_their_number_and_numbers_the_other_way_round():
+def test_the_order_of_checks_depends_on_the_datatype():
     with pytest.raises(Internal, match="non-string"):
         tensor(["a", 1], "BYTES", (1,))
     with pytest.raises(InvalidArgument, match="proper shape"):
         tensor(["a", 1], "INT32", (1,))
 
 
-def test_tensors_together_may_use_up_the_allowance_and_no_more():
-    allowance, two = Allowance(20), TensorMetadata("X", "INT64", [-1])
-    read_tensor(two, [1, 2], allowance)
-    read_tensor(TensorMetadata("S", "BYTES", [1]), "", allowance)
+def test_the_byte_budget_limits_the_total_size():
+    budget, two = ByteBudget(20), TensorMetadata("X", "INT64", [-1])
+    read_tensor(two, [1, 2], budget)
+    read_tensor(TensorMetadata("S", "BYTES", [1]), "", budget)
     with pytest.raises(InvalidArgument) as caught:
-        read_tensor(TensorMetadata("Y", "INT8", [1]), 1, allowance)
+        read_tensor(TensorMetadata("Y", "INT8", [1]), 1, budget)
     assert caught.value.message == (
         "request size of 20 bytes with input 'Y' of size 1 bytes exceeds the maximum allowed input size of 20. "
         "Use --http-max-input-size to increase the limit."
@@ -155,7 +155,7 @@ datatypes = st.sampled_from(["BOOL", "INT8", "INT64", "UINT16", "UINT64", "FP16"
 
 
 @given(datatypes, st.lists(st.sampled_from([-1, 1, 2, 3]), min_size=1, max_size=3), values)
-def test_any_value_becomes_a_tensor_of_the_model_s_type_or_is_refused(datatype, shape, value):
+def test_arbitrary_values_are_decoded_or_refused(datatype, shape, value):
     try:
         found = tensor(value, datatype, shape)
     except TritonError as error:

@@ -1,3 +1,6 @@
-"""`generate` and `generate_stream`: plain JSON of any shape to a model and back, as one document or as server-sent events."""
+"""The `generate` and `generate_stream` calls.
+
+They read plain JSON and respond with one JSON document or server-sent events.
+"""
 
 from __future__ import annotations

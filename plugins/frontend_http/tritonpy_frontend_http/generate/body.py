@@ -1,27 +1,30 @@
-"""The body of a request that is not one of inference."""
+"""Bodies of generate and management calls."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from tritonpy import Cancelled, RequestMemory, Reservation
-from tritonpy_frontend_http.body_size import announced_size, check_body_size
+from tritonpy_frontend_http.body_size import check_body_size, declared_size
 from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import BodyTooLarge
 
 MANAGEMENT_BYTES = 1024 * 1024
-"""Largest body of a management call but a load, whose body may hold the files of a model."""
+"""Largest body of a management call. A load, whose body may contain files, is exempt."""
 
 
 class Body(NamedTuple):
-    """What a client sent: all of its `size` bytes, or nothing of them where that is more than was to be kept."""
+    """The body of a request and its size. `data` is empty if the body exceeds the limit."""
 
     data: bytes
     size: int
 
 
 class BodyReader:
-    """Reads bodies within limits in bytes: `limit` is Triton's limit of JSON, `max_body_bytes` that of all bodies, 0 for none."""
+    """Reads bodies up to a size in bytes.
+
+    `limit` applies to JSON, `max_body_bytes` to any body (0: no limit).
+    """
 
     def __init__(
         self, limit: int = 64 * 1024 * 1024, max_body_bytes: int = 0, memory: RequestMemory | None = None
@@ -31,18 +34,21 @@ class BodyReader:
         self._memory = memory or RequestMemory()
 
     def reservation(self) -> Reservation:
-        """Return what takes the bytes of one body."""
+        """Return a new reservation for the bytes of one body."""
         return self._memory.client().reservation()
 
     def check(self, size: int) -> None:
-        """Raise TritonError for a body of `size` bytes that is too large; Triton's error comes first."""
+        """Raise TritonError if a body of `size` bytes is too large.
+
+        Triton's own limit is checked first.
+        """
         check_json_size(size, self.limit)
         check_body_size(size, self._max_body_bytes)
 
     async def read(self, receive: Any, memory: Reservation) -> Body | None:
-        """Return the body, of which no more than `limit` bytes are kept; None where the client left in the middle of it.
+        """Return the body, without its data if it exceeds `limit`; None if the client disconnected.
 
-        Raises TritonError where it has more than `max_body_bytes`, and where there is no memory for it.
+        Raises TritonError if it exceeds `max_body_bytes` or the request memory is full.
         """
         parts: list[bytes] = []
         size, more = 0, True
@@ -63,19 +69,20 @@ class BodyReader:
         return Body(b"".join(parts) if size <= self.limit else b"", size)
 
     async def management_body(self, scope: Any, receive: Any, *, files: bool = False) -> bytes:
-        """Return the body of a management call, which is small unless it may hold `files`; its memory is reserved as long as its scope lives.
+        """Return the body of a management call. Only a call with `files` may have a large body.
 
-        Raises TritonError for one that is too large, as soon as that is known, and Cancelled if the client left in the middle of it.
+        The memory stays reserved as long as the scope exists. Raises TritonError as soon as the body
+        is known to be too large, and Cancelled if the client disconnected.
         """
         memory = scope.setdefault("state", {})["body_memory"] = self.reservation()
-        announced = announced_size(dict(scope["headers"]))
-        self.check(announced)
+        declared = declared_size(dict(scope["headers"]))
+        self.check(declared)
         if not files:
-            _check_management_size(announced)
+            _check_management_size(declared)
             receive = _bounded(receive)
         body = await self.read(receive, memory)
         if body is None:
-            raise Cancelled("the client left in the middle of its request")
+            raise Cancelled("the client disconnected before its request was complete")
         self.check(body.size)
         return body.data
 
@@ -95,4 +102,6 @@ def _bounded(receive: Any) -> Any:
 
 def _check_management_size(size: int) -> None:
     if size > MANAGEMENT_BYTES:
-        raise BodyTooLarge(size, MANAGEMENT_BYTES, "Among management calls, only the load of a model takes more.")
+        raise BodyTooLarge(
+            size, MANAGEMENT_BYTES, "Among management calls, only the load of a model may have a larger body."
+        )

@@ -1,4 +1,4 @@
-"""The response header `endpoint-load-metrics`: how full the model's key-value cache is, for a load balancer that speaks ORCA."""
+"""The response header `endpoint-load-metrics`: key-value cache usage for load balancers (ORCA)."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from collections.abc import Iterable
 
 from tritonpy import FamilySnapshot
 
-ASKED, TOLD = b"endpoint-load-metrics-format", b"endpoint-load-metrics"
+FORMAT_HEADER, METRICS_HEADER = b"endpoint-load-metrics-format", b"endpoint-load-metrics"
 _FAMILY = "nv_trt_llm_kv_cache_block_metrics"
 _LABEL = "kv_cache_block_type"
 
 
-def load_metrics(form: str, families: Iterable[FamilySnapshot], log: logging.Logger) -> str:
-    """Return the header's value in `form` ("text" or "json"), computed from the metrics that the models made.
+def load_metrics(format_: str, families: Iterable[FamilySnapshot], log: logging.Logger) -> str:
+    """Return the header value for the metrics of the models; `format_` is "text" or "json".
 
-    Returns "" and logs why where the form is another or a number is missing: then the header is left out.
+    Returns "" and logs the reason if the format is unknown or a metric is missing.
     """
     blocks = _blocks(families)
-    if form not in {"text", "json"}:
-        log.error("no %s header: '%s' is no form of it, choose text or json", TOLD.decode(), form)
+    if format_ not in {"text", "json"}:
+        log.error("no %s header: unknown format '%s', use text or json", METRICS_HEADER.decode(), format_)
         return ""
     try:
         capacity = int(blocks["max"] * blocks["tokens_per"])
         utilization = blocks["used"] / blocks["max"] if blocks["max"] else 0.0
     except KeyError as missing:
-        log.error("no %s header: %s has no %s=%s", TOLD.decode(), _FAMILY, _LABEL, missing)
+        log.error("no %s header: metric %s has no label %s=%s", METRICS_HEADER.decode(), _FAMILY, _LABEL, missing)
         return ""
-    if form == "json":
+    if format_ == "json":
         named = {"kv_cache_utilization": utilization, "max_token_capacity": capacity}
         return "JSON " + json.dumps({"named_metrics": named}, separators=(",", ":"))
     return f"TEXT named_metrics.kv_cache_utilization={utilization:f}, named_metrics.max_token_capacity={capacity}"

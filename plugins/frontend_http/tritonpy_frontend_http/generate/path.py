@@ -1,4 +1,4 @@
-"""Which paths are generate calls."""
+"""Parsing of the paths of generate calls."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from tritonpy_frontend_http.infer_path import call_target
 
 
 class GenerateTarget(NamedTuple):
-    """Whom a generate call asks; `version` as written, "" for none. `streams`: its answers are wanted as events."""
+    """The model of a generate call.
+
+    `version` is as written, "" for none; `streams` requests events.
+    """
 
     model: str
     version: str
@@ -16,7 +19,7 @@ class GenerateTarget(NamedTuple):
 
 
 def generate_target(path: str) -> GenerateTarget | None:
-    """Return whom `/v2/models/NAME[/versions/N]/generate` or `…/generate_stream` asks, None for other paths.
+    """Return the target of `/v2/models/NAME[/versions/N]/generate` or `…/generate_stream`, or None.
 
     `path` is as sent, without the query.
     """

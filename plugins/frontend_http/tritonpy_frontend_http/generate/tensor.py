@@ -1,4 +1,4 @@
-"""A JSON value -> the tensor of an input, whose shape follows from the number of elements."""
+"""Decoding of a JSON value into an input tensor, with a shape inferred from the element count."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ from tritonpy import ITEMSIZES, InvalidArgument, Tensor, TensorMetadata
 from tritonpy_frontend_http.json_tensors import from_json, strings_from_json
 
 
-class Allowance:
-    """How many bytes of tensors one JSON object may hold."""
+class ByteBudget:
+    """The number of tensor bytes that one JSON object may contain."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._used = 0
 
     def use(self, name: str, size: int) -> None:
-        """Take `size` bytes for the input `name`; raises InvalidArgument where so many are not left."""
+        """Consume `size` bytes for the input `name`.
+
+        Raises InvalidArgument if the budget is exceeded.
+        """
         if self._used + size > self.limit:
             raise InvalidArgument(
                 f"request size of {self._used} bytes with input '{name}' of size {size} bytes exceeds the maximum allowed "
@@ -28,11 +31,11 @@ class Allowance:
         self._used += size
 
 
-def read_tensor(expected: TensorMetadata, value: Any, allowance: Allowance) -> Tensor:
-    """Return the tensor for the input `expected`: `value` is its only element, or the array of them.
+def read_tensor(expected: TensorMetadata, value: Any, budget: ByteBudget) -> Tensor:
+    """Return the tensor for the input `expected`; `value` is one element or an array of elements.
 
-    What has no bytes becomes a tensor without dimensions, which only a model that wants none takes.
-    Raises TritonError in Triton's words: values of another type, a number of elements that fits no shape, too many bytes.
+    An empty value becomes a tensor without dimensions. Raises TritonError with Triton's texts if a
+    value has the wrong type, the element count fits no shape, or the budget is exceeded.
     """
     name, datatype = expected.name, expected.datatype
     elements = value if type(value) is list else [value]
@@ -40,23 +43,24 @@ def read_tensor(expected: TensorMetadata, value: Any, allowance: Allowance) -> T
     size = len(elements) * ITEMSIZES[datatype] if strings is None else strings.nbytes
     if size == 0:
         return Tensor(name, datatype, (), np.empty(0, np.uint8))
-    allowance.use(name, size)
+    budget.use(name, size)
     shape = fit_shape(name, expected.shape, len(elements))
     if strings is not None:
         return Tensor(name, datatype, shape, strings)
-    return from_json(name, datatype, shape, elements, allowance.limit)
+    return from_json(name, datatype, shape, elements, budget.limit)
 
 
 def fit_shape(name: str, shape: Sequence[int], count: int) -> tuple[int, ...]:
-    """Return `shape` for `count` elements: what the fixed dimensions leave goes to the last variable one, the others are 1.
+    """Return `shape` with its variable dimensions filled in for `count` elements.
 
-    Raises InvalidArgument where that does not come out even.
+    The last variable dimension takes the remaining factor, the others are 1. Raises InvalidArgument
+    if `count` does not fit.
     """
     left, fitted = count, []
     for dim in shape:
         if dim != -1:
             if dim == 0 or left % dim:
-                raise _no_fit(name)
+                raise _shape_error(name)
             left //= dim
     for dim in reversed(shape):
         if dim == -1:
@@ -65,9 +69,9 @@ def fit_shape(name: str, shape: Sequence[int], count: int) -> tuple[int, ...]:
         else:
             fitted.append(dim)
     if left != 1:
-        raise _no_fit(name)
+        raise _shape_error(name)
     return tuple(reversed(fitted))
 
 
-def _no_fit(name: str) -> InvalidArgument:
+def _shape_error(name: str) -> InvalidArgument:
     return InvalidArgument(f"The schema can not convert input '{name}' to tensor with proper shape")

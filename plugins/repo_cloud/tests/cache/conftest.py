@@ -9,7 +9,7 @@ from tritonpy_repo_cloud.cache.model_cache import ModelCache
 
 
 class Server:
-    """One of the servers that share a cache."""
+    """One of several servers that share a cache."""
 
     def __init__(self, folder, limit):
         self.folder = folder
@@ -18,16 +18,16 @@ class Server:
         self.cache = ModelCache(folder, limit)
 
     def keep(self, key, content, lease, model="m"):
-        """Bring an object in as a download does, in one piece, and return its partial file."""
+        """Store an object like a download, in one piece, and return its digest."""
         from threading import Event
 
-        from tritonpy_repo_cloud.checksum import digests
+        from tritonpy_repo_cloud.checksum import file_digests
 
-        with self.cache.fetching(model, Event()) as folder:
-            (partial,) = self.cache.begin(folder, {key: len(content)})
+        with self.cache.exclusive_fetch(model, Event()) as folder:
+            (partial,) = self.cache.allocate(folder, {key: len(content)})
             if content:
                 partial.write(0, content)
-            digest = digests(partial.path)["sha256"]
+            digest = file_digests(partial.path)["sha256"]
             self.cache.publish(key, partial, digest, lease)
         return digest
 

@@ -27,37 +27,37 @@ def test_a_file_is_found_by_its_content_and_cannot_be_written(blobs, tmp_path):
     assert not (tmp_path / "new").exists()
 
 
-def test_use_is_remembered_and_the_content_stays_trusted(blobs):
+def test_touch_records_the_use_and_keeps_the_blob_verified(blobs):
     os.utime(blobs.path(DIGEST), ns=(1, blobs.path(DIGEST).stat().st_mtime_ns))
     (before,) = blobs.stored()
-    blobs.use(DIGEST)
+    blobs.touch(DIGEST)
     (after,) = blobs.stored()
     assert before.used_ns == 1 < after.used_ns
     assert (after.path, after.byte_size) == (blobs.path(DIGEST), len(CONTENT))
 
 
 @pytest.mark.parametrize("content", [b"CONTENT", b"longer than it was", b""])
-def test_what_somebody_wrote_into_is_not_sound(blobs, caplog, content):
-    assert blobs.sound(DIGEST)
+def test_a_modified_blob_is_not_intact(blobs, caplog, content):
+    assert blobs.is_intact(DIGEST)
     blobs.path(DIGEST).chmod(0o644)
     blobs.path(DIGEST).write_bytes(content)
-    assert not blobs.sound(DIGEST)
+    assert not blobs.is_intact(DIGEST)
     assert "is damaged" in caplog.text
 
 
-def test_another_process_reads_it_once(blobs, tmp_path, monkeypatch):
+def test_another_process_verifies_a_blob_once(blobs, tmp_path, monkeypatch):
     from tritonpy_repo_cloud.cache import blobs as module
 
     other, read = Blobs(tmp_path / "blobs"), []
-    digests = module.digests
-    monkeypatch.setattr(module, "digests", lambda path: read.append(path) or digests(path))
-    assert other.sound(DIGEST)
-    other.use(DIGEST)
-    assert other.sound(DIGEST)
+    file_digests = module.file_digests
+    monkeypatch.setattr(module, "file_digests", lambda path: read.append(path) or file_digests(path))
+    assert other.is_intact(DIGEST)
+    other.touch(DIGEST)
+    assert other.is_intact(DIGEST)
     assert len(read) == 1
 
 
-def test_who_has_a_link_keeps_the_content(blobs, tmp_path):
+def test_links_keep_the_content_of_removed_blobs(blobs, tmp_path):
     os.link(blobs.path(DIGEST), tmp_path / "link")
     blobs.remove(DIGEST)
     blobs.remove(DIGEST)
@@ -65,6 +65,6 @@ def test_who_has_a_link_keeps_the_content(blobs, tmp_path):
     assert (tmp_path / "link").read_bytes() == CONTENT
 
 
-def test_what_another_server_removed_meanwhile_is_not_sound(blobs, tmp_path):
+def test_a_blob_removed_by_another_server_is_not_intact(blobs, tmp_path):
     blobs.path(DIGEST).unlink()
-    assert not Blobs(tmp_path / "blobs").sound(DIGEST)
+    assert not Blobs(tmp_path / "blobs").is_intact(DIGEST)

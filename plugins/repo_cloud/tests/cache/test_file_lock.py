@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 
-from tritonpy_repo_cloud.cache.file_lock import held, try_lock
+from tritonpy_repo_cloud.cache.file_lock import hold_lock, try_lock
 
 
 def test_one_holder_at_a_time_even_in_one_process(tmp_path):
@@ -23,7 +23,7 @@ def test_a_lock_that_is_held_is_waited_for(tmp_path):
     descriptor = try_lock(tmp_path / "lock")
 
     def wait():
-        with held(tmp_path / "lock"):
+        with hold_lock(tmp_path / "lock"):
             order.append("second")
 
     thread = threading.Thread(target=wait)
@@ -34,7 +34,7 @@ def test_a_lock_that_is_held_is_waited_for(tmp_path):
     assert order == ["first", "second"]
 
 
-def test_who_is_killed_holds_nothing(tmp_path):
+def test_a_killed_process_releases_its_lock(tmp_path):
     code = f"import sys; from pathlib import Path; from tritonpy_repo_cloud.cache.file_lock import try_lock; try_lock(Path({str(tmp_path / 'lock')!r})); print('held', flush=True); sys.stdin.read()"
     process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"held\n"

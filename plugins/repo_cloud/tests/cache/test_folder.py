@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import StartupError
-from tritonpy_repo_cloud.cache.folder import CacheFolder, key_of, remove_tree, write_whole
+from tritonpy_repo_cloud.cache.folder import CacheFolder, hash_key, remove_tree, write_atomically
 
 
 def test_the_cache_belongs_to_its_user_alone(tmp_path):
@@ -13,10 +13,10 @@ def test_the_cache_belongs_to_its_user_alone(tmp_path):
     assert (tmp_path / "a" / "cache").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_folder_that_cannot_be_made_is_said_at_the_start(tmp_path):
+def test_a_folder_that_cannot_be_created_fails_the_start(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        StartupError, match=r"the cache of model repositories cannot be made in .*; choose another folder"
+        StartupError, match=r"the cache of model repositories cannot be created in .*; set another folder"
     ):
         CacheFolder(tmp_path / "file" / "cache").make()
 
@@ -25,7 +25,7 @@ def test_a_default_folder_that_everybody_may_write_into_is_refused(tmp_path):
     (tmp_path / "tritonpy-1").mkdir()
     (tmp_path / "tritonpy-1").chmod(0o777)
     with pytest.raises(
-        StartupError, match=r"cannot be made in .*/repositories: everybody may write into .*/tritonpy-1; choose"
+        StartupError, match=r"cannot be created in .*/repositories: everybody may write into .*/tritonpy-1; set"
     ):
         CacheFolder(tmp_path / "tritonpy-1" / "repositories", configured=False).make()
     assert list((tmp_path / "tritonpy-1" / "repositories").iterdir()) == []
@@ -45,14 +45,14 @@ def test_a_configured_folder_that_everybody_may_write_into_is_warned_of(tmp_path
     st.lists(st.text(alphabet=st.characters(exclude_characters="\0", codec="utf-8"))),
 )
 def test_keys_are_equal_where_the_parts_are(one, other):
-    assert (key_of("x", *one) == key_of("x", *other)) == (one == other)
+    assert (hash_key("x", *one) == hash_key("x", *other)) == (one == other)
 
 
 def test_a_file_is_written_whole_or_not_at_all(tmp_path):
     path = tmp_path / "new" / "file"
-    write_whole(path, b"first")
+    write_atomically(path, b"first")
     with pytest.raises(TypeError):
-        write_whole(path, "no bytes")
+        write_atomically(path, "no bytes")
     assert path.read_bytes() == b"first"
     assert [each.name for each in path.parent.iterdir()] == ["file"]
 

@@ -8,19 +8,19 @@ import sys
 import pytest
 
 
-def test_what_a_lease_holds_is_in_use_until_it_ends(server):
+def test_blobs_are_in_use_until_their_lease_is_released(server):
     one, other = server(), server()
     lease = one.cache.lease()
     digest = one.keep("k", b"content", lease)
     with one.folder.lock():
         assert other.leases.in_use() == {one.blobs.path(digest)}
-    lease.end()
+    lease.release()
     with one.folder.lock():
         assert other.leases.in_use() == set()
 
 
 @pytest.mark.parametrize("linked", ["hard", "symbolic"])
-def test_a_model_s_folder_is_made_of_links(server, monkeypatch, linked):
+def test_a_model_folder_consists_of_links(server, monkeypatch, linked):
     if linked == "symbolic":
 
         def refuse(*_):
@@ -30,11 +30,11 @@ def test_a_model_s_folder_is_made_of_links(server, monkeypatch, linked):
     one = server()
     lease = one.cache.lease()
     digest = one.keep("k", b"content", lease)
-    folder = lease.show("m", {"1/model": digest, "2/same": digest, "3/": ""})
+    folder = lease.link_files("m", {"1/model": digest, "2/same": digest, "3/": ""})
     assert (folder / "1/model").read_bytes() == b"content" == (folder / "2/same").read_bytes()
     assert (folder / "3").is_dir()
     assert (folder / "1/model").is_symlink() == (linked == "symbolic")
-    lease.end()
+    lease.release()
     assert not folder.exists()
     assert one.blobs.has(digest)
 
@@ -48,10 +48,10 @@ def test_another_failure_to_link_is_raised(server, monkeypatch):
     digest = one.keep("k", b"content", lease)
     monkeypatch.setattr(os, "link", full)
     with pytest.raises(OSError, match="full"):
-        lease.show("m", {"1/model": digest})
+        lease.link_files("m", {"1/model": digest})
 
 
-def test_what_a_killed_server_left_is_removed(server, folder):
+def test_leases_of_a_killed_server_are_removed(server, folder):
     code = f"""
 import sys
 from pathlib import Path
@@ -81,7 +81,7 @@ def test_a_model_may_have_any_name(server):
     one = server()
     lease = one.cache.lease()
     digest = one.keep("k", b"content", lease)
-    assert (lease.show("blobs", {"1/model": digest}) / "1/model").read_bytes() == b"content"
+    assert (lease.link_files("blobs", {"1/model": digest}) / "1/model").read_bytes() == b"content"
 
 
 def test_a_stray_file_among_the_leases_is_left_alone(server, folder):
@@ -92,7 +92,7 @@ def test_a_stray_file_among_the_leases_is_left_alone(server, folder):
 
 def test_closing_ends_all_leases(server, folder):
     one = server()
-    lease = one.leases.new()
+    lease = one.leases.create()
     one.leases.close()
     assert not lease.folder.exists()
     one.leases.close()

@@ -24,15 +24,15 @@ def test_names_of_all_kinds_are_kept(folder):
     assert set(manifests.names()) == set(names)
 
 
-def test_a_model_that_is_gone_is_forgotten_and_the_others_are_not(folder):
+def test_only_removed_models_are_forgotten(folder):
     manifests = Manifests(folder, "s3://b")
     for name in ("a", "b"):
         manifests.write(name, [RemoteFile(f"{name}/f", "x", 1, "1")])
-    manifests.keep({"b", "never fetched"})
+    manifests.retain({"b", "never fetched"})
     assert list(manifests.names()) == ["b"]
 
 
-def test_one_that_cannot_be_read_is_none(folder):
+def test_an_unreadable_manifest_is_none(folder):
     manifests = Manifests(folder, "s3://b")
     manifests.write("a", FILES)
     (path,) = folder.manifests.glob("*/*.json")
@@ -41,10 +41,10 @@ def test_one_that_cannot_be_read_is_none(folder):
     assert list(manifests.names()) == []
 
 
-def test_the_age_is_that_of_the_last_look_at_the_store(folder):
+def test_the_age_is_the_time_since_the_store_was_read(folder):
     manifests = Manifests(folder, "s3://b")
     assert manifests.age_s() == float("inf")
-    manifests.keep(set())
+    manifests.retain(set())
     (seen,) = folder.manifests.glob("*/seen")
     os.utime(seen, (time.time() - 7200,) * 2)
     assert 7200 <= manifests.age_s() < 7300

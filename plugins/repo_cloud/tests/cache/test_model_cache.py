@@ -10,77 +10,77 @@ import pytest
 from tritonpy import Unavailable
 
 
-def test_an_object_is_taken_by_every_server_once_one_has_it(server):
+def test_an_object_cached_by_one_server_is_used_by_all(server):
     one, other = server(), server()
-    assert one.cache.take("k", one.cache.lease()) is None
+    assert one.cache.acquire("k", one.cache.lease()) is None
     digest = one.keep("k", b"content", one.cache.lease())
     assert other.cache.has("k")
-    assert other.cache.take("k", other.cache.lease()) == digest
+    assert other.cache.acquire("k", other.cache.lease()) == digest
 
 
-def test_equal_contents_are_kept_once(server):
+def test_equal_contents_are_stored_once(server):
     one = server()
     lease = one.cache.lease()
     assert one.keep("k1", b"content", lease) == one.keep("k2", b"content", lease)
     assert len(list(one.blobs.stored())) == 1
 
 
-def test_damaged_content_is_not_taken_and_makes_way_for_the_sound_one(server):
+def test_damaged_content_is_removed_and_replaced(server):
     one, other = server(), server()
     digest = one.keep("k", b"content", one.cache.lease())
     path = one.blobs.path(digest)
     path.chmod(0o644)
     path.write_bytes(b"CONTENT")
-    assert other.cache.take("k", other.cache.lease()) is None
+    assert other.cache.acquire("k", other.cache.lease()) is None
     assert not one.cache.has("k")
     assert other.keep("k", b"content", other.cache.lease()) == digest
 
 
-def test_a_sound_copy_that_another_server_brought_meanwhile_is_left_alone(server, monkeypatch):
+def test_an_intact_copy_of_another_server_is_kept(server, monkeypatch):
     one, other = server(), server()
     digest = one.keep("k", b"content", one.cache.lease())
     path = one.blobs.path(digest)
     path.chmod(0o644)
     path.write_bytes(b"CONTENT")
-    judged = one.cache._blobs.sound
+    judged = one.cache._blobs.is_intact
 
     def late(digest):
         result = judged(digest)
         if not result:
-            monkeypatch.setattr(one.cache._blobs, "sound", judged)
-            assert other.cache.take("k", other.cache.lease()) is None
+            monkeypatch.setattr(one.cache._blobs, "is_intact", judged)
+            assert other.cache.acquire("k", other.cache.lease()) is None
             assert other.keep("k", b"content", other.cache.lease()) == digest
         return result
 
-    monkeypatch.setattr(one.cache._blobs, "sound", late)
-    assert one.cache.take("k", one.cache.lease()) is None
+    monkeypatch.setattr(one.cache._blobs, "is_intact", late)
+    assert one.cache.acquire("k", one.cache.lease()) is None
     assert path.read_bytes() == b"content"
-    assert one.cache.take("k", one.cache.lease()) == digest
+    assert one.cache.acquire("k", one.cache.lease()) == digest
 
 
-def test_a_folder_in_the_place_of_content_makes_way_for_it(server):
+def test_a_folder_in_the_place_of_a_blob_is_replaced(server):
     one = server()
     digest = one.keep("k", b"content", one.cache.lease())
     path = one.blobs.path(digest)
     path.unlink()
     (path / "inside").mkdir(parents=True)
-    assert one.cache.take("k", one.cache.lease()) is None
+    assert one.cache.acquire("k", one.cache.lease()) is None
     assert one.keep("k", b"content", one.cache.lease()) == digest
     assert path.read_bytes() == b"content"
 
 
-def test_waiting_for_another_server_is_told(server, caplog):
+def test_waiting_for_another_server_is_logged(server, caplog):
     one, other = server(), server()
     caplog.set_level("INFO")
     stopped = threading.Event()
-    with one.cache.fetching("s3://bucket\0m", stopped), ThreadPoolExecutor(1) as pool:
+    with one.cache.exclusive_fetch("s3://bucket\0m", stopped), ThreadPoolExecutor(1) as pool:
 
         def wait():
-            with pytest.raises(Unavailable), other.cache.fetching("s3://bucket\0m", stopped):
+            with pytest.raises(Unavailable), other.cache.exclusive_fetch("s3://bucket\0m", stopped):
                 pass
 
         waiting = pool.submit(wait)
-        while not re.search(r"another server fetches 'm', waiting for it \(\d+ s so far\)", caplog.text):
+        while not re.search(r"waiting for another server that fetches 'm' \(\d+ s so far\)", caplog.text):
             assert not waiting.done()
         stopped.set()
         waiting.result(10)
@@ -90,7 +90,7 @@ def test_an_empty_file_is_kept(server):
     one = server()
     lease = one.cache.lease()
     digest = one.keep("k", b"", lease)
-    assert (lease.show("m", {"empty": digest}) / "empty").read_bytes() == b""
+    assert (lease.link_files("m", {"empty": digest}) / "empty").read_bytes() == b""
 
 
 def test_one_server_fetches_a_model_and_the_others_wait(server):
@@ -99,11 +99,11 @@ def test_one_server_fetches_a_model_and_the_others_wait(server):
 
     def second():
         waiting.set()
-        with other.cache.fetching("m", Event()):
+        with other.cache.exclusive_fetch("m", Event()):
             order.append("second")
 
     thread = threading.Thread(target=second)
-    with one.cache.fetching("m", Event()), other.cache.fetching("another", Event()):
+    with one.cache.exclusive_fetch("m", Event()), other.cache.exclusive_fetch("another", Event()):
         thread.start()
         assert waiting.wait(30)
         order.append("first")
@@ -111,12 +111,12 @@ def test_one_server_fetches_a_model_and_the_others_wait(server):
     assert order == ["first", "second"]
 
 
-def test_who_waits_can_be_stopped(server):
+def test_waiting_for_another_server_can_be_stopped(server):
     one, other, stopped = server(), server(), Event()
     stopped.set()
     with (
-        one.cache.fetching("m", Event()),
+        one.cache.exclusive_fetch("m", Event()),
         pytest.raises(Unavailable, match="Server exiting"),
-        other.cache.fetching("m", stopped),
+        other.cache.exclusive_fetch("m", stopped),
     ):
         pass

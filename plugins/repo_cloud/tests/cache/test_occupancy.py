@@ -13,13 +13,13 @@ def names(server):
     return {each.path.name for each in server.blobs.stored()}
 
 
-def test_the_oldest_gives_way_and_what_is_in_use_does_not(server):
+def test_the_oldest_files_are_evicted_and_those_in_use_are_not(server):
     one = server(limit=30)
     lease, idle = one.cache.lease(), one.cache.lease()
     used = one.keep("used", b"u" * 10, lease)
     old = one.keep("old", b"o" * 10, idle)
     new = one.keep("new", b"n" * 10, idle)
-    idle.end()
+    idle.release()
     os.utime(one.blobs.path(used), ns=(1, 1))
     os.utime(one.blobs.path(old), ns=(2, 2))
     third = one.keep("third", b"t" * 10, lease)
@@ -27,37 +27,37 @@ def test_the_oldest_gives_way_and_what_is_in_use_does_not(server):
     assert [one.cache.has(key) for key in ("used", "old", "new", "third")] == [True, False, True, True]
 
 
-def test_what_another_server_uses_stays_and_a_model_without_room_is_refused_with_the_numbers(server):
+def test_a_model_that_does_not_fit_next_to_files_in_use_is_rejected_with_the_numbers(server):
     one, other = server(limit=30), server(limit=30)
     one.keep("used", b"u" * 20, one.cache.lease())
     with pytest.raises(
         Unavailable,
-        match="11 bytes are needed and 20 of its 30 are in use; unload models, or raise the option cache_size",
+        match="11 bytes are needed and 20 of its 30 bytes are in use; unload models or increase the option cache_size",
     ):
         other.keep("more", b"m" * 11, other.cache.lease(), model="more")
     other.keep("fits", b"f" * 10, other.cache.lease(), model="fits")
 
 
-def test_what_is_being_fetched_counts_and_what_was_given_up_gives_way(server):
+def test_active_downloads_count_and_abandoned_ones_are_evicted(server):
     one, other = server(limit=30), server(limit=30)
-    with one.cache.fetching("m", Event()) as folder:
-        one.cache.begin(folder, {"k": 20})
-        with pytest.raises(Unavailable, match="20 of its 30 are in use"):
+    with one.cache.exclusive_fetch("m", Event()) as folder:
+        one.cache.allocate(folder, {"k": 20})
+        with pytest.raises(Unavailable, match="20 of its 30 bytes are in use"):
             other.keep("more", b"m" * 20, other.cache.lease(), model="more")
     other.keep("more", b"m" * 20, other.cache.lease(), model="more")
     assert list(one.folder.partial.glob("*/k*")) == []
 
 
-def test_a_model_that_cannot_fit_removes_nothing_and_is_refused_with_its_own_size(server):
+def test_a_model_larger_than_the_cache_evicts_nothing(server):
     one = server(limit=30)
     lease = one.cache.lease()
     kept = one.keep("k", b"k" * 10, lease)
-    lease.end()
+    lease.release()
     with (
-        one.cache.fetching("m", Event()) as folder,
+        one.cache.exclusive_fetch("m", Event()) as folder,
         pytest.raises(Unavailable, match="40 bytes are needed and 0 of its 30"),
     ):
-        one.cache.begin(folder, {"a": 20, "b": 20})
+        one.cache.allocate(folder, {"a": 20, "b": 20})
     assert names(one) == {kept}
     assert list(one.folder.partial.glob("*/[ab]*")) == []
 
@@ -68,12 +68,12 @@ def test_a_stray_file_among_the_partial_ones_is_left_alone(server, folder):
     assert one.blobs.has(one.keep("k", b"k" * 10, one.cache.lease()))
 
 
-def test_a_full_disk_makes_the_oldest_go(server, monkeypatch):
+def test_a_full_disk_evicts_the_oldest_files(server, monkeypatch):
     one = server()
     idle = one.cache.lease()
     for key in ("a", "b"):
         one.keep(key, key.encode() * 10, idle)
-    idle.end()
+    idle.release()
     allocate, refusals = os.posix_fallocate, [OSError(errno.ENOSPC, "full"), OSError(errno.ENOSPC, "full")]
 
     def full(*arguments):

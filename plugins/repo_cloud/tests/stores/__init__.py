@@ -1,3 +1,3 @@
-"""Servers that speak the clouds' protocols, and a proxy that fails on purpose."""
+"""Servers with the clouds' protocols, and a proxy that injects faults."""
 
 from __future__ import annotations

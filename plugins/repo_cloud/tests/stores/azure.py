@@ -1,4 +1,4 @@
-"""Azure Storage as Azurite plays it, which checks keys."""
+"""Azure Storage emulated by Azurite, which checks keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr
 
 
 class Azurite:
-    """What tests do with one: put files into containers, take them out."""
+    """An Azurite server with operations on containers and files."""
 
     scheme = "as"
 
@@ -35,7 +35,7 @@ class Azurite:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables with which the server lets one in."""
+        """Environment variables with credentials for the server."""
         return {"AZURE_STORAGE_ACCOUNT": ACCOUNT, "AZURE_STORAGE_KEY": KEY}
 
     def url(self, bucket: str, port: int = 0) -> str:

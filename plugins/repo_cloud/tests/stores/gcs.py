@@ -1,4 +1,4 @@
-"""Google Cloud Storage as fake-gcs-server plays it, a program that comes in a package from PyPI."""
+"""Google Cloud Storage emulated by fake-gcs-server, a program in a PyPI package."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMEOUT_S = 30
 
 
 class Gcs:
-    """What tests do with one: put files into buckets, take them out."""
+    """A store server with operations on buckets and files."""
 
     scheme = "gs"
 
@@ -34,7 +34,7 @@ class Gcs:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables with which the server lets one in: it lets everybody in."""
+        """Environment variables with credentials; the server accepts all clients."""
         return {}
 
     def url(self, bucket: str, port: int = 0) -> str:

@@ -1,4 +1,4 @@
-"""Programs of npm packages, installed once into a folder beside the environment of the tests."""
+"""Programs of npm packages, installed once into a folder next to the test environment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ FOLDER = Path(sys.prefix) / "npm"
 
 
 def program(name: str) -> str:
-    """Return the path of a program of `PACKAGES`, which are installed where they are not yet; skips where there is no npm."""
+    """Return the path of a program of `PACKAGES`, installing them if needed.
+
+    Skips the test if npm is not installed.
+    """
     if shutil.which("npm") is None:
         pytest.skip(f"needs npm, for {name}")
     FOLDER.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""A store server as a process of its own."""
+"""A store server in its own process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ START_S = 90.0
 
 
 class Running:
-    """A command that listens on a port of 127.0.0.1."""
+    """A running command that listens on a port of 127.0.0.1."""
 
     def __init__(self, command: Sequence[str], port: int, log: Path) -> None:
         self.port = port
@@ -27,7 +27,7 @@ class Running:
             time.sleep(0.05)
 
     def end(self) -> None:
-        """End it."""
+        """Stop the process."""
         self._process.kill()
         self._process.wait()
         self._log.close()

@@ -1,4 +1,4 @@
-"""A proxy between a client and a store that fails on purpose: it cuts, stalls, slows, and answers with errors."""
+"""A fault-injecting proxy between client and store: it cuts, stalls, slows and returns errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length",
 
 @dataclass(frozen=True)
 class Request:
-    """What came in: `method`, `path` with its query, and headers by lower-case names."""
+    """A received request: method, path with query, and headers by lower-case name."""
 
     method: str
     path: str
@@ -27,9 +27,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong with one request. `status`: that answer instead; `cut_after`: so many bytes of the body, then the connection is cut.
+    """The fault of one request.
 
-    `rate`: bytes per second; `hang`: no answer until the proxy ends.
+    `status` is returned instead of the response; `cut_after` closes the connection after so many
+    bytes of the body. `rate` limits the bytes per second; `hang` sends no response until the proxy
+    ends.
     """
 
     status: int = 0
@@ -43,7 +45,7 @@ Rule = Callable[[Request], Fault | None]
 
 
 class FaultyProxy:
-    """Forwards to `upstream`, a port of 127.0.0.1, or, as a forward proxy, wherever the request says."""
+    """Forwards to `upstream`, a port of 127.0.0.1, or as a forward proxy to the requested host."""
 
     def __init__(self, upstream: int) -> None:
         self.upstream = upstream
@@ -56,7 +58,7 @@ class FaultyProxy:
         self._thread.start()
 
     def data_requests(self) -> list[Request]:
-        """Return the requests for the content of files."""
+        """Return the requests for file contents."""
         return [each for each in self.requests if is_data(each)]
 
     def end(self) -> None:
@@ -69,7 +71,7 @@ class FaultyProxy:
 
 
 def is_data(request: Request) -> bool:
-    """Say whether a request asks for the content of a file."""
+    """Return whether a request reads the content of a file."""
     ranged = any(name in request.headers for name in ("range", "x-ms-range"))
     return request.method == "GET" and ranged
 
@@ -173,4 +175,4 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(step / rate)
 
     def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

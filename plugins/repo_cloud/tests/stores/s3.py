@@ -1,4 +1,4 @@
-"""Two S3 servers: moto's, which lets everybody in, and s3rver, which knows one key."""
+"""Two S3 servers: moto's, which accepts all clients, and s3rver, which checks a key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .process import Running
 
 
 class S3Server:
-    """What tests do with one: put files into buckets, take them out."""
+    """A store server with operations on buckets and files."""
 
     scheme = "s3"
     key = secret = ""
@@ -34,7 +34,7 @@ class S3Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables with which the server lets one in."""
+        """Environment variables with credentials for the server."""
         return {"AWS_ACCESS_KEY_ID": self.key, "AWS_SECRET_ACCESS_KEY": self.secret, "AWS_DEFAULT_REGION": "us-east-1"}
 
     def url(self, bucket: str, port: int = 0) -> str:

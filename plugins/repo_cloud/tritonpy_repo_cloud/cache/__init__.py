@@ -1,1 +1,1 @@
-"""The content-addressed cache on this machine's disk: blobs, what they are copies of, who uses them, and how much there may be."""
+"""Content-addressed model cache on the local disk: blobs, their sources, leases and size limit."""

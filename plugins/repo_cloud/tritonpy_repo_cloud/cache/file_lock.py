@@ -1,4 +1,4 @@
-"""A lock between threads and between processes: whoever holds it may die, and it is free."""
+"""File locks between threads and processes, released when their holder ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RIGHTS = 0o600
 
 
 def try_lock(path: Path) -> int | None:
-    """Return a descriptor that holds the lock until it is closed; None where somebody else holds it."""
+    """Return a descriptor that holds the lock until it is closed, or None if the lock is taken."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _RIGHTS)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -26,8 +26,8 @@ def try_lock(path: Path) -> int | None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """Hold the lock; for what takes a moment, since waiting for it cannot be interrupted."""
+def hold_lock(path: Path) -> Iterator[None]:
+    """Hold the lock for a short operation; waiting for it cannot be interrupted."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _RIGHTS)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

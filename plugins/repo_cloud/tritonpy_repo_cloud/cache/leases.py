@@ -1,4 +1,4 @@
-"""Who uses which blobs: each server has a folder that is locked while it lives, with a lease for each model folder that it was given."""
+"""Leases on blobs: each server has a locked folder with one lease per model folder in use."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tritonpy_repo_cloud.cache.file_lock import try_lock
 from tritonpy_repo_cloud.cache.folder import CacheFolder, remove_tree
 
 _NO_LINKS = {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES}
-_LIST = ".blobs"  # no model is called so: their names begin with no dot
+_LIST = ".blobs"  # cannot clash with a model, because model names do not begin with a dot
 
 
-class Lease:
-    """Blobs that stay while it lives, and the folder that shows them as the files of a model."""
+class CacheLease:
+    """Keeps blobs in the cache, and links them into a model folder."""
 
     def __init__(self, folder: Path, blobs: Blobs) -> None:
         self.folder = folder
@@ -26,15 +26,16 @@ class Lease:
         folder.mkdir()
 
     def hold(self, digest: str) -> None:
-        """Keep this blob, which is there now; under the cache's lock."""
+        """Keep the existing blob; hold the cache's lock."""
         with (self.folder / _LIST).open("a", encoding="ascii") as file:
             file.write(f"{digest}\n")
-        self._blobs.use(digest)
+        self._blobs.touch(digest)
 
-    def show(self, name: str, files: Mapping[str, str]) -> Path:
-        """Return a read-only folder called `name` with `files`: digests by relative path, an empty one for an empty folder.
+    def link_files(self, name: str, files: Mapping[str, str]) -> Path:
+        """Return a read-only folder `name` with `files`, which maps relative paths to digests.
 
-        Each is a hard link to its blob, a symbolic one where the file system has no others. Raises OSError.
+        An empty digest means an empty folder. Files are hard links to blobs, or symbolic links if
+        the file system does not support hard links. Raises `OSError`.
         """
         root = self.folder / name
         root.mkdir()
@@ -49,13 +50,13 @@ class Lease:
             os.chmod(current, 0o555)  # noqa: S103
         return root
 
-    def end(self) -> None:
-        """Let go of the blobs, and remove the folder."""
+    def release(self) -> None:
+        """Release the blobs and remove the folder."""
         remove_tree(self.folder)
 
 
 class Leases:
-    """Those of this server, and a look at those of all."""
+    """Leases of this server, and the blobs in use by all servers."""
 
     def __init__(self, folder: CacheFolder, blobs: Blobs) -> None:
         self._folder = folder
@@ -64,32 +65,35 @@ class Leases:
         self._lock: int | None = None
         self._numbers = itertools.count(1)
 
-    def new(self) -> Lease:
-        """Return a lease without blobs. Raises OSError."""
+    def create(self) -> CacheLease:
+        """Return a lease without blobs; raise `OSError` on failure."""
         if self._lock is None:
             with self._folder.lock():
-                self._begin()
-        return Lease(self._own / str(next(self._numbers)), self._blobs)
+                self._lock_own_folder()
+        return CacheLease(self._own / str(next(self._numbers)), self._blobs)
 
     def in_use(self) -> set[Path]:
-        """Return the blobs that living servers hold, and remove what dead ones left; under the cache's lock."""
+        """Return the blobs in use by running servers, and remove leases of ended ones.
+
+        Hold the cache's lock.
+        """
         used: set[Path] = set()
         for server in self._folder.leases.glob("*/"):
             if server != self._own and _is_dead(server):
                 remove_tree(server)
             else:
-                used.update(self._blobs.path(digest) for digest in _listed(server.glob(f"*/{_LIST}")))
+                used.update(self._blobs.path(digest) for digest in _read_lists(server.glob(f"*/{_LIST}")))
         return used
 
     def close(self) -> None:
-        """End all of this server's leases."""
+        """Release all leases of this server."""
         if self._lock is not None:
             with self._folder.lock():
                 remove_tree(self._own)
             os.close(self._lock)
             self._lock = None
 
-    def _begin(self) -> None:
+    def _lock_own_folder(self) -> None:
         if self._lock is None:
             self._own.mkdir()
             self._lock = try_lock(self._own / "lock")
@@ -103,11 +107,11 @@ def _is_dead(server: Path) -> bool:
     return True
 
 
-def _listed(files: Iterable[Path]) -> Iterable[str]:
+def _read_lists(files: Iterable[Path]) -> Iterable[str]:
     for file in files:
         try:
             yield from file.read_text(encoding="ascii").split()
-        except FileNotFoundError:  # released while we look
+        except FileNotFoundError:  # released in the meantime
             continue
 
 

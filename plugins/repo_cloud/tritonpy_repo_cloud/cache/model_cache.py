@@ -1,4 +1,4 @@
-"""The cache as those who fetch models use it."""
+"""Interface of the model cache for fetching and reading objects."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ from threading import Event
 from tritonpy import Unavailable
 from tritonpy_repo_cloud.cache.blobs import Blobs
 from tritonpy_repo_cloud.cache.file_lock import try_lock
-from tritonpy_repo_cloud.cache.folder import CacheFolder, key_of
-from tritonpy_repo_cloud.cache.leases import Lease, Leases
+from tritonpy_repo_cloud.cache.folder import CacheFolder, hash_key
+from tritonpy_repo_cloud.cache.leases import CacheLease, Leases
 from tritonpy_repo_cloud.cache.objects import Objects
 from tritonpy_repo_cloud.cache.occupancy import LOCK, Occupancy
-from tritonpy_repo_cloud.cache.partial import Partial
+from tritonpy_repo_cloud.cache.partial_file import PartialFile
 
 log = logging.getLogger("tritonpy.repository")
-_TELL_S = 10.0  # between two lines of the log that say so
-_LOOK_S = 0.2  # between two looks at a lock that another server holds
+_LOG_INTERVAL_S = 10.0  # between two log lines about waiting
+_POLL_INTERVAL_S = 0.2  # between two attempts to take a lock that another server holds
 
 
 class ModelCache:
-    """At most `limit` bytes, and more than that never: a model that does not fit beside those in use is refused.
+    """Cache of at most `limit` bytes; a model that does not fit next to those in use is rejected.
 
-    An *object* is a file of a store in one version; its key stands for both. What it is a copy of is known by key, where it lies by content.
+    An *object* is one version of a file in a store, identified by a key. The cache maps keys to
+    digests, and digests to content.
     """
 
     def __init__(self, folder: CacheFolder, limit: int) -> None:
@@ -37,77 +38,88 @@ class ModelCache:
         self._objects = Objects(folder.objects, self._blobs)
         self._occupancy = Occupancy(folder, self._blobs, self._objects, self._leases, limit)
 
-    def lease(self) -> Lease:
-        """Return a lease that holds nothing yet. Raises OSError."""
-        return self._leases.new()
+    def lease(self) -> CacheLease:
+        """Return a lease without blobs; raise `OSError` on failure."""
+        return self._leases.create()
 
     def close(self) -> None:
-        """End all leases."""
+        """Release all leases."""
         self._leases.close()
 
     def has(self, key: str) -> bool:
-        """Say whether the object's content is in the cache."""
+        """Return whether the object's content is in the cache."""
         return self._objects.digest(key) is not None
 
     def content(self, key: str) -> bytes | None:
-        """Return the object's content, None where it is not in the cache, or not sound. Raises OSError."""
+        """Return the object's content, or None if it is missing or damaged.
+
+        Raises `OSError` on failure.
+        """
         lease = self.lease()
         try:
-            digest = self.take(key, lease)
+            digest = self.acquire(key, lease)
             return None if digest is None else self._blobs.path(digest).read_bytes()
         finally:
-            lease.end()
+            lease.release()
 
-    def take(self, key: str, lease: Lease) -> str | None:
-        """Return the digest of the object's content, which `lease` holds from now on; None where it is not in the cache, or not sound."""
+    def acquire(self, key: str, lease: CacheLease) -> str | None:
+        """Return the digest of the object's content, held by `lease` from now on.
+
+        Returns None if the content is missing or damaged.
+        """
         with self._folder.lock():
             digest = self._objects.digest(key)
             if digest is None:
                 return None
             lease.hold(digest)
-        if self._blobs.sound(digest):
+        if self._blobs.is_intact(digest):
             return digest
         with self._folder.lock():
-            if not self._blobs.sound(digest):  # unless another server has brought a sound one meanwhile
+            if not self._blobs.is_intact(digest):  # unless another server has restored it in the meantime
                 self._blobs.remove(digest)
         return None
 
     @contextmanager
-    def fetching(self, model: str, stopped: Event) -> Iterator[Path]:
-        """Be the only one, of all servers, who fetches files of this model; gives the folder for its partial files.
+    def exclusive_fetch(self, model: str, stopped: Event) -> Iterator[Path]:
+        """Fetch files of this model exclusively among all servers.
 
-        Raises Unavailable when `stopped` is set while another one fetches them.
+        Yield the folder for partial files. Raises `Unavailable` if `stopped` is set while another
+        server fetches them.
         """
-        folder = self._folder.partial / key_of(model)
+        folder = self._folder.partial / hash_key(model)
         folder.mkdir(exist_ok=True)
-        began, told = time.monotonic(), 0.0
+        began, next_log_s = time.monotonic(), 0.0
         while (descriptor := try_lock(folder / LOCK)) is None:
             waited_s = time.monotonic() - began
-            if waited_s >= told:
+            if waited_s >= next_log_s:
                 log.info(
-                    "another server fetches '%s', waiting for it (%.0f s so far)", model.rpartition("\0")[2], waited_s
+                    "waiting for another server that fetches '%s' (%.0f s so far)", model.rpartition("\0")[2], waited_s
                 )
-                told = waited_s + _TELL_S
-            if stopped.wait(_LOOK_S):
+                next_log_s = waited_s + _LOG_INTERVAL_S
+            if stopped.wait(_POLL_INTERVAL_S):
                 raise Unavailable("Server exiting")
         try:
             yield folder
         finally:
             os.close(descriptor)
 
-    def begin(self, folder: Path, sizes: Mapping[str, int]) -> list[Partial]:
-        """Return the files in which objects are fetched, or go on to be, in a folder that `fetching` gave; `sizes` has their bytes by key.
+    def allocate(self, folder: Path, sizes: Mapping[str, int]) -> list[PartialFile]:
+        """Return new or resumed partial files in `folder`, a folder of `exclusive_fetch`.
 
-        Raises Unavailable where there is no room for all of them, OSError.
+        `sizes` maps object keys to sizes in bytes. Raises `Unavailable` if they do not all fit, or
+        `OSError`.
         """
-        partials = [Partial(folder / key, size) for key, size in sizes.items()]
+        partial_files = [PartialFile(folder / key, size) for key, size in sizes.items()]
         with self._folder.lock():
-            self._occupancy.allocate(partials)
-        return partials
+            self._occupancy.allocate(partial_files)
+        return partial_files
 
-    def publish(self, key: str, partial: Partial, digest: str, lease: Lease) -> None:
-        """Keep what was fetched, whose content has this digest, as the object's content; `lease` holds it. Raises OSError."""
+    def publish(self, key: str, partial: PartialFile, digest: str, lease: CacheLease) -> None:
+        """Store a fetched file with this digest as the object's content, held by `lease`.
+
+        Raises `OSError` on failure.
+        """
         with self._folder.lock():
-            self._blobs.add(partial.finished(), digest)
-            self._objects.note(key, digest)
+            self._blobs.add(partial.finish(), digest)
+            self._objects.record(key, digest)
             lease.hold(digest)

@@ -1,4 +1,4 @@
-"""Which content an object has: a file of a store in one version."""
+"""Digests of objects, that is, of files in a store in one version."""
 
 from __future__ import annotations
 
@@ -6,34 +6,37 @@ import re
 from pathlib import Path
 
 from tritonpy_repo_cloud.cache.blobs import Blobs
-from tritonpy_repo_cloud.cache.folder import write_whole
+from tritonpy_repo_cloud.cache.folder import write_atomically
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 
 
 class Objects:
-    """Digests by the keys of objects. Changed under the cache's lock."""
+    """Digests by object key; changes need the cache's lock."""
 
     def __init__(self, folder: Path, blobs: Blobs) -> None:
         self._folder = folder
         self._blobs = blobs
 
     def digest(self, key: str) -> str | None:
-        """Return the digest of the object's content; None where its content is not in the cache."""
-        return self._noted(self._path(key))
+        """Return the digest of the object's content, or None if the content is not in the cache."""
+        return self._read_digest(self._path(key))
 
-    def note(self, key: str, digest: str) -> None:
-        """Note the content of the object. Raises OSError."""
-        write_whole(self._path(key), digest.encode())
+    def record(self, key: str, digest: str) -> None:
+        """Record the digest of the object's content; raise `OSError` on failure."""
+        write_atomically(self._path(key), digest.encode())
 
-    def forget_lost(self) -> None:
-        """Forget the objects whose content is not there any more."""
+    def remove_dangling(self) -> None:
+        """Forget objects whose content is not in the cache."""
         for path in self._folder.glob("??/*"):
-            if self._noted(path) is None:
+            if self._read_digest(path) is None:
                 path.unlink()
 
-    def _noted(self, path: Path) -> str | None:
-        """Return the digest that a note gives, if that is one and its content is there: a crash may leave anything in a note."""
+    def _read_digest(self, path: Path) -> str | None:
+        """Return the digest in a file if it is valid and its content exists.
+
+        After a crash the file may contain anything.
+        """
         try:
             content = path.read_bytes()
         except FileNotFoundError:

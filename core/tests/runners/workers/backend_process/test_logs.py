@@ -10,20 +10,20 @@ from tritonpy.runners.workers.backend_process.logs import ServerHandler, send_lo
 
 
 class Bench:
-    """A logger whose records are told."""
+    """A logger whose records are sent."""
 
     def __init__(self) -> None:
-        self.told: list[dict[str, Any]] = []
+        self.reported: list[dict[str, Any]] = []
         self.broken: Exception | None = None
         self.log = logging.getLogger("tritonpy.test_logs")
         self.log.propagate = False
-        self.log.handlers = [ServerHandler(self._tell)]
+        self.log.handlers = [ServerHandler(self._notify)]
 
-    def _tell(self, verb: str, **arguments: Any) -> None:
+    def _notify(self, verb: str, **arguments: Any) -> None:
         assert verb == "log_record"
         if self.broken is not None:
             raise self.broken
-        self.told.append(arguments)
+        self.reported.append(arguments)
 
 
 @pytest.fixture
@@ -31,42 +31,48 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_a_record_is_told_with_its_place_and_fields(bench: Bench) -> None:
+def test_a_record_is_sent_with_its_location_and_fields(bench: Bench) -> None:
     bench.log.warning("%d wheels", 3, extra={"model": "m", "request_id": "r", "table": "a\nb"})
-    (said,) = bench.told
-    assert (said["logger"], said["level"], said["message"]) == ("tritonpy.test_logs", logging.WARNING, "3 wheels")
-    assert said["file"] == __file__
-    assert said["line"] > 0
-    assert (said["fields"], said["table"]) == ({"model": "m", "request_id": "r"}, "a\nb")
+    (payload,) = bench.reported
+    assert (payload["logger"], payload["level"], payload["message"]) == (
+        "tritonpy.test_logs",
+        logging.WARNING,
+        "3 wheels",
+    )
+    assert payload["file"] == __file__
+    assert payload["line"] > 0
+    assert (payload["fields"], payload["table"]) == ({"model": "m", "request_id": "r"}, "a\nb")
 
 
-def test_a_traceback_goes_along(bench: Bench) -> None:
+def test_a_traceback_is_sent_with_the_record(bench: Bench) -> None:
     bench.log.error("it failed", exc_info=ValueError("broken"))
-    (said,) = bench.told
-    assert said["table"] == "ValueError: broken"
+    (payload,) = bench.reported
+    assert payload["table"] == "ValueError: broken"
 
 
-def test_where_there_is_no_server_it_goes_to_standard_error(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_server_records_go_to_standard_error(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     bench.broken = ChannelClosed()
-    bench.log.handlers = [ServerHandler(bench._tell)]
+    bench.log.handlers = [ServerHandler(bench._notify)]
     bench.log.warning("from a child")
     assert capsys.readouterr().err == "from a child\n"
 
 
-def test_a_record_that_cannot_be_told_harms_nobody(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_that_cannot_be_sent_is_reported_on_standard_error(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
     bench.broken = TypeError("no JSON")
-    bench.log.handlers = [ServerHandler(bench._tell)]
+    bench.log.handlers = [ServerHandler(bench._notify)]
     bench.log.warning("strange")
     assert "TypeError: no JSON" in capsys.readouterr().err
 
 
-def test_verbose_lines_are_told_whatever_the_server_kept_when_the_worker_started(bench: Bench) -> None:
+def test_verbose_records_are_sent_regardless_of_the_initial_log_settings(bench: Bench) -> None:
     root, own = logging.getLogger(), logging.getLogger("tritonpy")
     handlers, level = list(root.handlers), own.level
     try:
-        send_log_to(bench._tell)
+        send_log_to(bench._notify)
         logging.getLogger("tritonpy.test_verbose").log(5, "very verbose")
     finally:
         root.handlers[:] = handlers
         own.setLevel(level)
-    assert [(said["level"], said["message"]) for said in bench.told] == [(5, "very verbose")]
+    assert [(payload["level"], payload["message"]) for payload in bench.reported] == [(5, "very verbose")]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.tests.runners.workers.backend_process.wire import PATIENCE_S, eventually
+from core.tests.runners.workers.backend_process.wire import WAIT_S, eventually
 from core.tests.toys.isolated import ISOLATED, ROOT
 from core.tests.toys.serving import config_of
 from tritonpy.testing.model_repository import ModelRepository
@@ -16,21 +16,21 @@ from tritonpy.testing.model_repository import ModelRepository
 SERVER = """
 import sys
 from pathlib import Path
-from core.tests.toys.isolated import Stubborn, isolating
+from core.tests.toys.isolated import BlockingBackend, isolating
 from core.tests.toys.serving import ToyPlugin, ask
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 
-witness = Witness()
-with isolating(ModelRepository(Path(sys.argv[1])), ToyPlugin({"stubborn": Stubborn})) as server:
-    witness.wait(ask(server.engine, witness, "stubborn", [1]))
+recorder = RecordingSink()
+with isolating(ModelRepository(Path(sys.argv[1])), ToyPlugin({"stubborn": BlockingBackend})) as server:
+    recorder.wait(ask(server.engine, recorder, "stubborn", [1]))
     print("answered", flush=True)
     sys.stdin.read()
 """
 
 
 def runs(pid: int) -> bool:
-    """Say whether a process is there and is more than a name that its parent has not asked for."""
+    """Return whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -57,11 +57,11 @@ def test_a_worker_ends_with_its_server_whatever_it_does(model_repository: ModelR
             assert runs(worker)
         finally:
             server.kill()
-        server.wait(PATIENCE_S)
+        server.wait(WAIT_S)
     eventually(lambda: not runs(worker))
 
 
-def test_a_worker_whose_server_is_gone_before_it_began_ends() -> None:
+def test_a_worker_ends_if_its_server_is_gone_before_it_starts() -> None:
     ours, theirs = socket.socketpair()
     ours.close()
     with theirs:
@@ -69,4 +69,4 @@ def test_a_worker_whose_server_is_gone_before_it_began_ends() -> None:
             [sys.executable, "-P", "-m", "tritonpy.runners.workers.backend_process", str(theirs.fileno())],
             pass_fds=[theirs.fileno()],
         )
-    assert worker.wait(PATIENCE_S) == 1
+    assert worker.wait(WAIT_S) == 1

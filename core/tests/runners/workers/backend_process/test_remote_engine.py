@@ -10,37 +10,37 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from core.tests.runners.workers.fake_worker import model_context, neighbours_of, nothing_more
+from core.tests.runners.workers.fake_worker import model_context, nothing_more, registry_of
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.engine import Engine
 from tritonpy.errors import Internal, InvalidArgument, ResourceExhausted, Unsupported
 from tritonpy.ipc import Frame
 from tritonpy.ipc.channel import Channel, ChannelClosed
-from tritonpy.ipc.questions import Questions
+from tritonpy.ipc.rpc_client import RpcClient
 from tritonpy.ipc.waiter import Waiter
-from tritonpy.runners.workers.backend_process.asking import asker
-from tritonpy.runners.workers.backend_process.calls import Calls
+from tritonpy.runners.workers.backend_process.calls import RemoteCalls
 from tritonpy.runners.workers.backend_process.remote_engine import RemoteEngine
+from tritonpy.runners.workers.backend_process.rpc_caller import rpc_caller
 from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.conversation import Conversation
 from tritonpy.runners.workers.executions import Executions
+from tritonpy.runners.workers.rpc_session import RpcSession
 from tritonpy.testing.contracts.engine import EngineContract
+from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.witness import Witness
 from tritonpy.types import DTYPES, CallbackSink, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor
 
 
 class _Lost(Exception):
-    """The other end is gone, which ends the thread that reads."""
+    """The other end is gone, which ends the reading thread."""
 
 
 class WorkerSide:
-    """What a worker process has on its end, with a thread that reads."""
+    """The client side of a worker process, with a thread that reads."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.channel = Channel(connection, self._lost, DTYPES)
-        self.calls = Calls(self.channel, {}, lambda: None)
-        self.engine = RemoteEngine(asker(Questions(self.channel)), self.calls)
+        self.calls = RemoteCalls(self.channel, {}, lambda: None)
+        self.engine = RemoteEngine(rpc_caller(RpcClient(self.channel)), self.calls)
         self._thread = Thread(target=self._read)
         self._thread.start()
 
@@ -57,7 +57,7 @@ class WorkerSide:
 
 
 class ServerSide:
-    """The other end: a conversation on an event loop of its own."""
+    """The other end: an RPC session on its own event loop."""
 
     def __init__(self, engine: Engine, connection: socket.socket) -> None:
         self.loop = asyncio.new_event_loop()
@@ -79,23 +79,23 @@ class ServerSide:
 
     def _open(self, engine: Engine, connection: socket.socket) -> None:
         model = model_context(engine)
-        self._connection = Connection(self.loop, connection, self._hear, print)
-        self._conversation = Conversation(
+        self._connection = Connection(self.loop, connection, self._handle_frame, print)
+        self._session = RpcSession(
             model,
             InstanceContext("caller_0_0", "CPU", 0, 0),
             self.loop,
             self._connection,
             Executions(model, self._connection),
-            neighbours_of(engine),
+            registry_of(engine),
             nothing_more,
         )
 
-    def _hear(self, frame: Frame) -> None:
-        self._conversation.hear(frame)
+    def _handle_frame(self, frame: Frame) -> None:
+        self._session.handle(frame)
 
     def _close(self) -> None:
         self._connection.close()
-        self._conversation.close(Internal("the worker died"))
+        self._session.close(Internal("the worker died"))
 
 
 @contextmanager
@@ -121,14 +121,14 @@ def behind() -> Iterator[ToyEngine]:
         yield engine
 
 
-def request_of(witness: Witness, model: str = "identity", **fields: object) -> InferRequest:
-    return InferRequest(model, {"IN": Tensor.from_numpy("IN", np.ones(3, np.float32))}, witness.sink, **fields)  # type: ignore[arg-type]
+def request_of(recorder: RecordingSink, model: str = "identity", **fields: object) -> InferRequest:
+    return InferRequest(model, {"IN": Tensor.from_numpy("IN", np.ones(3, np.float32))}, recorder.sink, **fields)  # type: ignore[arg-type]
 
 
-def test_everything_that_a_request_says_arrives(behind: ToyEngine) -> None:
-    witness = Witness()
+def test_all_fields_of_a_request_arrive(behind: ToyEngine) -> None:
+    recorder = RecordingSink()
     request = request_of(
-        witness,
+        recorder,
         id="r1",
         outputs={"OUT": OutputSpec("OUT", classification=2)},
         parameters={"p": 1, "q": "text", "r": 1.5, "s": True},
@@ -140,9 +140,9 @@ def test_everything_that_a_request_says_arrives(behind: ToyEngine) -> None:
     )
     with connected(behind) as engine, behind.hold():
         engine.infer(request)
-        (arrived,) = behind.wait_for_open(1)
+        (arrived,) = behind.wait_for_requests(1)
         request.cancel()
-        witness.wait(request)
+        recorder.wait(request)
     assert (arrived.id, arrived.priority, arrived.timeout_us, arrived.deadline_ns) == ("r1", 3, 5, 1 << 62)
     assert arrived.parameters == {"p": 1, "q": "text", "r": 1.5, "s": True}
     assert arrived.sequence == SequenceInfo("s9", start=True)
@@ -150,66 +150,64 @@ def test_everything_that_a_request_says_arrives(behind: ToyEngine) -> None:
     assert arrived.classifies
 
 
-def test_an_answer_says_which_version_gave_it(behind: ToyEngine) -> None:
-    witness = Witness()
+def test_a_response_has_the_version_of_its_model(behind: ToyEngine) -> None:
+    recorder = RecordingSink()
     with connected(behind) as engine:
-        request = request_of(witness)
+        request = request_of(recorder)
         engine.infer(request)
-        ((answer,),) = witness.wait(request)
+        ((answer,),) = recorder.wait(request)
     assert (answer.model_name, answer.model_version) == ("identity", 1)
 
 
-def test_a_sink_may_ask_the_engine(behind: ToyEngine) -> None:
-    asked, answered = list[bool](), Event()
+def test_a_sink_may_call_the_engine(behind: ToyEngine) -> None:
+    requested, answered = list[bool](), Event()
 
     def put(_request: InferRequest, _response: InferResponse) -> None:
-        asked.append(engine.is_model_ready("text"))
+        requested.append(engine.is_model_ready("text"))
         answered.set()
 
     with connected(behind) as engine:
         tensor = Tensor.from_numpy("IN", np.ones(3, np.float32))
         engine.infer(InferRequest("identity", {"IN": tensor}, CallbackSink(put)))
         assert answered.wait(10)
-    assert asked == [True]
+    assert requested == [True]
 
 
-def test_a_sink_that_raises_does_not_take_the_others_answers(
-    behind: ToyEngine, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_raising_sink_does_not_affect_other_responses(behind: ToyEngine, caplog: pytest.LogCaptureFixture) -> None:
     def put(_request: InferRequest, _response: InferResponse) -> None:
         raise ValueError("a broken sink")
 
-    witness = Witness()
+    recorder = RecordingSink()
     with connected(behind) as engine:
         tensor = Tensor.from_numpy("IN", np.ones(3, np.float32))
         engine.infer(InferRequest("identity", {"IN": tensor}, CallbackSink(put)))
-        request = request_of(witness)
+        request = request_of(recorder)
         engine.infer(request)
-        witness.wait(request)
+        recorder.wait(request)
     assert "a broken sink" in caplog.text
 
 
-def test_inputs_without_memory_stay_with_their_caller(behind: ToyEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    witness = Witness()
+def test_a_call_without_shared_memory_for_inputs_raises(behind: ToyEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = RecordingSink()
 
     def no_room(_size: int) -> int:
         raise OSError(28, "No space left on device")
 
     with connected(behind) as engine:
-        large = InferRequest("identity", {"IN": Tensor.from_numpy("IN", np.ones(1 << 20, np.float32))}, witness.sink)
+        large = InferRequest("identity", {"IN": Tensor.from_numpy("IN", np.ones(1 << 20, np.float32))}, recorder.sink)
         with monkeypatch.context() as patch:
             patch.setattr("tritonpy.ipc.memory_file.create", no_room)
             with pytest.raises(
                 Internal, match=r"no memory for the inputs of model 'identity': .*No space left on device"
             ):
                 engine.infer(large)
-        assert not witness.answers(large)
+        assert not recorder.responses(large)
         engine.infer(large)
-        ((answer,),) = witness.wait(large)
+        ((answer,),) = recorder.wait(large)
     assert answer.outputs[0].numpy().sum() == 1 << 20
 
 
-def test_questions_of_many_threads_get_their_own_answers(behind: ToyEngine) -> None:
+def test_concurrent_queries_get_their_own_results(behind: ToyEngine) -> None:
     with connected(behind) as engine, ThreadPoolExecutor(8) as pool:
         names = ["identity", "repeat", "text"] * 40
         assert [found.name for found in pool.map(engine.model_metadata, names)] == names
@@ -217,7 +215,7 @@ def test_questions_of_many_threads_get_their_own_answers(behind: ToyEngine) -> N
             engine.model_metadata("nobody")
 
 
-def test_a_method_that_engines_do_not_have_is_refused(behind: ToyEngine) -> None:
+def test_an_unknown_engine_method_is_refused(behind: ToyEngine) -> None:
     with connected(behind) as engine, pytest.raises(Exception, match="the engine has no method 'close'"):
         engine._engine("close")  # type: ignore[attr-defined]
 
@@ -225,26 +223,26 @@ def test_a_method_that_engines_do_not_have_is_refused(behind: ToyEngine) -> None
 def test_a_forked_process_reaches_no_engine(behind: ToyEngine) -> None:
     ours, theirs = socket.socketpair()
     channel = Channel(theirs, print, DTYPES)  # type: ignore[arg-type]
-    engine = RemoteEngine(asker(Questions(channel)), Calls(channel, {}, lambda: None))
+    engine = RemoteEngine(rpc_caller(RpcClient(channel)), RemoteCalls(channel, {}, lambda: None))
     channel.close()
     with ours, pytest.raises(ChannelClosed):
         engine.is_live()
 
 
-def test_when_to_come_again_is_told_to_a_model_that_calls() -> None:
+def test_a_retry_delay_reaches_the_calling_model() -> None:
     class UsedUp(ToyEngine):
         def infer(self, request: InferRequest) -> None:
             raise ResourceExhausted("nothing left", retry_after_s=7.5)
 
-    witness = Witness()
-    request = request_of(witness)
+    recorder = RecordingSink()
+    request = request_of(recorder)
     with UsedUp() as behind, connected(behind) as engine:
         engine.infer(request)
-        ((answer,),) = witness.wait(request)
+        ((answer,),) = recorder.wait(request)
     assert isinstance(answer.error, ResourceExhausted)
     assert answer.error.retry_after_s == 7.5
 
 
 def test_a_request_that_names_regions_is_refused(behind: ToyEngine) -> None:
-    with connected(behind) as engine, pytest.raises(Unsupported, match="cannot name regions of shared memory"):
-        engine.infer(request_of(Witness(), uses_regions=True))
+    with connected(behind) as engine, pytest.raises(Unsupported, match="cannot refer to shared memory regions"):
+        engine.infer(request_of(RecordingSink(), uses_regions=True))

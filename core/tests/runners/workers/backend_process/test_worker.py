@@ -14,33 +14,33 @@ from core.tests.toys.isolated import (
     ISOLATED,
     Broken,
     Caller,
-    Forking,
-    Fragile,
-    Introvert,
-    Measured,
-    Patient,
+    CountingBackend,
+    CrashingBackend,
+    ForkingBackend,
+    ProcessInspector,
+    WaitsForCancellation,
     isolating,
 )
-from core.tests.toys.rescheduling import TurnScheduler
+from core.tests.toys.rescheduling import ReschedulingScheduler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
 from tritonpy.api.engine import Engine
 from tritonpy.custom_metrics import SERVER_METRICS, FamilySnapshot
 from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.witness import Witness
+from tritonpy.testing.recording_sink import RecordingSink
 
 EXPLICIT = {"mode": "explicit", "load": ["*"]}
 
 
-def asked(engine: Engine, model: str, number: int) -> int:
-    """Return the number that a model answers to `number`."""
-    witness = Witness()
-    ((found,),) = numbers(*witness.wait(ask(engine, witness, model, [number])))
+def response_of_number(engine: Engine, model: str, number: int) -> int:
+    """Return the number that a model returns for `number`."""
+    recorder = RecordingSink()
+    ((found,),) = numbers(*recorder.wait(ask(engine, recorder, model, [number])))
     return found
 
 
 def made(engine: Engine) -> list[FamilySnapshot]:
-    """Return the metrics that are not the server's own."""
+    """Return the metrics that the server itself did not define."""
     return [family for family in engine.custom_metrics() if family.name not in SERVER_METRICS]
 
 
@@ -52,81 +52,83 @@ def parameter(name: str, value: object) -> str:
     return f'parameters {{ key: "{name}" value {{ string_value: "{value}" }} }}'
 
 
-def test_each_instance_is_a_process_of_its_own_that_inherits_nothing(model_repository: ModelRepository) -> None:
+def test_each_instance_is_a_process_that_inherits_no_descriptors(model_repository: ModelRepository) -> None:
     model_repository.add("who", config_of("introvert", more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"introvert": Introvert})) as server:
-        pid = asked(server.engine, "who", Introvert.PID)
+    with isolating(model_repository, ToyPlugin({"introvert": ProcessInspector})) as server:
+        pid = response_of_number(server.engine, "who", ProcessInspector.PID)
         assert pid != os.getpid()
-        assert asked(server.engine, "who", Introvert.SESSION) == pid
-        assert asked(server.engine, "who", Introvert.STDIN) == 0
-        assert asked(server.engine, "who", Introvert.INHERITED) == 0
+        assert response_of_number(server.engine, "who", ProcessInspector.SESSION) == pid
+        assert response_of_number(server.engine, "who", ProcessInspector.STDIN) == 0
+        assert response_of_number(server.engine, "who", ProcessInspector.INHERITED) == 0
     assert is_gone(pid)
 
 
 def test_a_process_runs_on_the_cores_of_its_policy(model_repository: ModelRepository) -> None:
     model_repository.add("who", config_of("introvert", more=ISOLATED))
     policies = {"cpu": {"cpu_cores": str(min(os.sched_getaffinity(0)))}}
-    with isolating(model_repository, ToyPlugin({"introvert": Introvert}), host_policies=policies) as server:
-        assert asked(server.engine, "who", Introvert.CORES) == 1
-        assert asked(server.engine, "who", Introvert.KNOWN_CORES) == 1
+    with isolating(model_repository, ToyPlugin({"introvert": ProcessInspector}), host_policies=policies) as server:
+        assert response_of_number(server.engine, "who", ProcessInspector.CORES) == 1
+        assert response_of_number(server.engine, "who", ProcessInspector.KNOWN_CORES) == 1
 
 
 def test_unloading_ends_the_process(model_repository: ModelRepository) -> None:
     model_repository.add("who", config_of("introvert", more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"introvert": Introvert}), control=EXPLICIT) as server:
-        pid = asked(server.engine, "who", Introvert.PID)
+    with isolating(model_repository, ToyPlugin({"introvert": ProcessInspector}), control=EXPLICIT) as server:
+        pid = response_of_number(server.engine, "who", ProcessInspector.PID)
         server.engine.unload_model("who")
         eventually(lambda: is_gone(pid))
         server.engine.load_model("who")
-        assert asked(server.engine, "who", Introvert.PID) not in {pid, os.getpid()}
+        assert response_of_number(server.engine, "who", ProcessInspector.PID) not in {pid, os.getpid()}
 
 
 @pytest.mark.parametrize(
     ("number", "reason"),
     [
-        (Fragile.KILLED, "it was killed by signal 9 (SIGKILL)"),
-        (Fragile.EXITED, "it exited with status 3"),
-        (Fragile.ABORTED, "it was killed by signal 6 (SIGABRT)"),
+        (CrashingBackend.KILLED, "it was killed by signal 9 (SIGKILL)"),
+        (CrashingBackend.EXITED, "it exited with status 3"),
+        (CrashingBackend.ABORTED, "it was killed by signal 6 (SIGABRT)"),
     ],
 )
-def test_a_process_that_dies_answers_with_the_reason_and_comes_back(
+def test_a_dead_process_fails_its_requests_with_the_reason_and_restarts(
     model_repository: ModelRepository, number: int, reason: str
 ) -> None:
     model_repository.add("fragile", config_of("fragile", more=ISOLATED))
     model_repository.add("double", config_of("doubler"))
-    witness = Witness()
-    with isolating(model_repository, ToyPlugin({"fragile": Fragile, "doubler": Doubler})) as server:
-        fatal = ask(server.engine, witness, "fragile", [number])
-        waiting = ask(server.engine, witness, "fragile", [5])
-        answers = witness.wait(fatal, waiting)
+    recorder = RecordingSink()
+    with isolating(model_repository, ToyPlugin({"fragile": CrashingBackend, "doubler": Doubler})) as server:
+        fatal = ask(server.engine, recorder, "fragile", [number])
+        waiting = ask(server.engine, recorder, "fragile", [5])
+        answers = recorder.wait(fatal, waiting)
         with pytest.raises(Internal) as death:
             numbers(answers[0])
         assert reason in death.value.message
         assert numbers(answers[1]) == [[10]]
-        assert asked(server.engine, "double", 4) == 8
-    witness.check(fatal, waiting)
+        assert response_of_number(server.engine, "double", 4) == 8
+    recorder.check(fatal, waiting)
 
 
-def test_what_it_said_last_is_in_the_log(model_repository: ModelRepository, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_last_output_of_a_process_is_logged(
+    model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO, "tritonpy")
     model_repository.add("fragile", config_of("fragile", more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"fragile": Fragile})) as server:
+    with isolating(model_repository, ToyPlugin({"fragile": CrashingBackend})) as server:
         with pytest.raises(Internal):
-            asked(server.engine, "fragile", Fragile.EXITED)
+            response_of_number(server.engine, "fragile", CrashingBackend.EXITED)
         with pytest.raises(Internal):
-            asked(server.engine, "fragile", Fragile.ABORTED)
+            response_of_number(server.engine, "fragile", CrashingBackend.ABORTED)
     printed = [record.getMessage() for record in caplog.records if record.name == "tritonpy.worker"]
     assert "about to leave" in printed
     assert any("Fatal Python error: Aborted" in line for line in printed)
     assert any(__name__.rpartition(".")[0] or "infer" in line for line in printed)
 
 
-def test_a_backend_that_wants_to_leave_fails_its_batch_only(model_repository: ModelRepository) -> None:
+def test_a_backend_that_raises_system_exit_fails_only_its_batch(model_repository: ModelRepository) -> None:
     model_repository.add("fragile", config_of("fragile", more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"fragile": Fragile})) as server:
+    with isolating(model_repository, ToyPlugin({"fragile": CrashingBackend})) as server:
         with pytest.raises(Internal, match="the backend wants to leave"):
-            asked(server.engine, "fragile", Fragile.EXIT_CAUGHT)
-        assert asked(server.engine, "fragile", 5) == 10
+            response_of_number(server.engine, "fragile", CrashingBackend.EXIT_CAUGHT)
+        assert response_of_number(server.engine, "fragile", 5) == 10
 
 
 @pytest.mark.parametrize("place", ["load", "init"])
@@ -138,7 +140,7 @@ def test_a_backend_that_wants_to_leave_fails_its_batch_only(model_repository: Mo
         ("dead", "it exited with status 7.\nIts last output:\nout of luck"),
     ],
 )
-def test_what_fails_in_the_process_fails_the_load_in_the_same_words(
+def test_a_load_error_in_the_process_fails_the_load_with_its_text(
     model_repository: ModelRepository, place: str, how: str, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     more = ISOLATED + parameter("fails", f"{place}:{how}") + parameter("server", os.getpid())
@@ -169,53 +171,53 @@ def test_a_class_that_cannot_be_imported_fails_the_load_with_an_explanation(mode
 def test_it_calls_other_models(model_repository: ModelRepository) -> None:
     model_repository.add("double", config_of("doubler"))
     model_repository.add("caller", config_of("caller", instances=2, more=ISOLATED))
-    witness = Witness()
+    recorder = RecordingSink()
     with isolating(model_repository, ToyPlugin({"doubler": Doubler, "caller": Caller})) as server:
-        requests = [ask(server.engine, witness, "caller", [number]) for number in (1, 2, 3, 13, 404, 5)]
-        answers = witness.wait(*requests)
+        requests = [ask(server.engine, recorder, "caller", [number]) for number in (1, 2, 3, 13, 404, 5)]
+        answers = recorder.wait(*requests)
     good = [*answers[:3], answers[5]]
     assert [numbers(each) for each in good] == [[[5]], [[9]], [[13]], [[21]]]
     with pytest.raises(Internal, match="thirteen cannot be doubled"):
         numbers(answers[3])
-    with pytest.raises(InvalidArgument, match="Request for unknown model: 'nobody' is not found"):
+    with pytest.raises(InvalidArgument, match="Request for unknown model: 'unknown' is not found"):
         numbers(answers[4])
-    witness.check(*requests)
+    recorder.check(*requests)
 
 
 def test_isolated_models_call_each_other(model_repository: ModelRepository) -> None:
     model_repository.add("double", config_of("doubler", more=ISOLATED))
     model_repository.add("caller", config_of("caller", more=ISOLATED))
     with isolating(model_repository, ToyPlugin({"doubler": Doubler, "caller": Caller})) as server:
-        assert [asked(server.engine, "caller", number) for number in (1, 2, 50)] == [5, 9, 201]
+        assert [response_of_number(server.engine, "caller", number) for number in (1, 2, 50)] == [5, 9, 201]
 
 
 def test_a_cancellation_reaches_a_running_execution(model_repository: ModelRepository) -> None:
     model_repository.add("patient", config_of("patient", more=ISOLATED))
-    witness = Witness()
-    with isolating(model_repository, ToyPlugin({"patient": Patient})) as server:
-        request = ask(server.engine, witness, "patient", [1])
+    recorder = RecordingSink()
+    with isolating(model_repository, ToyPlugin({"patient": WaitsForCancellation})) as server:
+        request = ask(server.engine, recorder, "patient", [1])
         eventually(lambda: request.batch is not None)
         request.cancel()
         with pytest.raises(InvalidArgument, match="cancelled while it ran"):
-            numbers(*witness.wait(request))
-    witness.check(request)
+            numbers(*recorder.wait(request))
+    recorder.check(request)
 
 
-def test_an_answer_does_not_wait_for_the_end_of_execute(model_repository: ModelRepository) -> None:
+def test_a_response_does_not_wait_for_the_end_of_execute(model_repository: ModelRepository) -> None:
     folder = model_repository.add("patient", config_of("patient", more=ISOLATED))
-    witness = Witness()
-    with isolating(model_repository, ToyPlugin({"patient": Patient})) as server:
-        request = ask(server.engine, witness, "patient", [0])
-        assert numbers(*witness.wait(request)) == [[0]]
+    recorder = RecordingSink()
+    with isolating(model_repository, ToyPlugin({"patient": WaitsForCancellation})) as server:
+        request = ask(server.engine, recorder, "patient", [0])
+        assert numbers(*recorder.wait(request)) == [[0]]
         (folder / "go").touch()
 
 
-def test_it_is_asked_whether_it_is_ready_also_while_it_executes(model_repository: ModelRepository) -> None:
+def test_readiness_is_checked_during_an_execution(model_repository: ModelRepository) -> None:
     folder = model_repository.add("patient", config_of("patient", more=ISOLATED))
-    witness = Witness()
-    with isolating(model_repository, ToyPlugin({"patient": Patient})) as server:
+    recorder = RecordingSink()
+    with isolating(model_repository, ToyPlugin({"patient": WaitsForCancellation})) as server:
         assert server.engine.is_model_ready("patient")
-        ask(server.engine, witness, "patient", [0])
+        ask(server.engine, recorder, "patient", [0])
         (folder / "not_ready").touch()
         assert not server.engine.is_model_ready("patient")
         (folder / "go").touch()
@@ -223,10 +225,10 @@ def test_it_is_asked_whether_it_is_ready_also_while_it_executes(model_repository
 
 def test_its_metrics_are_the_servers(model_repository: ModelRepository) -> None:
     model_repository.add("measured", config_of("measured", instances=2, more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"measured": Measured}), control=EXPLICIT) as server:
-        counted = [asked(server.engine, "measured", number) for number in (1, 2, 3)]
+    with isolating(model_repository, ToyPlugin({"measured": CountingBackend}), control=EXPLICIT) as server:
+        counted = [response_of_number(server.engine, "measured", number) for number in (1, 2, 3)]
         with pytest.raises(InvalidArgument, match="can only be incremented monotonically by non-negative values"):
-            asked(server.engine, "measured", -1)
+            response_of_number(server.engine, "measured", -1)
         (family,) = made(server.engine)
         assert (family.name, family.metrics[0].labels, family.metrics[0].value) == ("toys_counted", {"toy": "1"}, 6.0)
         server.engine.unload_model("measured")
@@ -234,59 +236,64 @@ def test_its_metrics_are_the_servers(model_repository: ModelRepository) -> None:
     assert counted == [1, 3, 6]
 
 
-def test_a_process_that_the_backend_forks_may_log_and_leaves_the_worker_alone(
+def test_a_forked_process_may_log_without_disturbing_the_worker(
     model_repository: ModelRepository, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "tritonpy")
     model_repository.add("forking", config_of("forking", more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"forking": Forking})) as server:
-        assert [asked(server.engine, "forking", number) for number in (1, 2)] == [2, 4]
-        eventually(lambda: "said by a child" in caplog.text)
+    with isolating(model_repository, ToyPlugin({"forking": ForkingBackend})) as server:
+        assert [response_of_number(server.engine, "forking", number) for number in (1, 2)] == [2, 4]
+        eventually(lambda: "logged by a child" in caplog.text)
 
 
-def test_signals_to_all_processes_of_the_service_are_the_servers_business(model_repository: ModelRepository) -> None:
+def test_workers_ignore_signals_sent_to_all_processes(model_repository: ModelRepository) -> None:
     model_repository.add("who", config_of("introvert", more=ISOLATED))
-    with isolating(model_repository, ToyPlugin({"introvert": Introvert})) as server:
-        pid = asked(server.engine, "who", Introvert.PID)
+    with isolating(model_repository, ToyPlugin({"introvert": ProcessInspector})) as server:
+        pid = response_of_number(server.engine, "who", ProcessInspector.PID)
         os.kill(pid, signal.SIGTERM)
         os.kill(pid, signal.SIGINT)
-        assert asked(server.engine, "who", Introvert.PID) == pid
+        assert response_of_number(server.engine, "who", ProcessInspector.PID) == pid
 
 
-def test_many_megabytes_cross_in_both_directions(model_repository: ModelRepository) -> None:
+def test_many_megabytes_are_transferred_in_both_directions(model_repository: ModelRepository) -> None:
     size = 1 << 18
     model_repository.add("double", config_of("doubler", dims=size, more=ISOLATED))
-    witness = Witness()
+    recorder = RecordingSink()
     with isolating(model_repository, ToyPlugin({"doubler": Doubler})) as server:
         for number in range(40):
-            request = ask(server.engine, witness, "double", [number + 100] * size)
-            (answer,) = numbers(*witness.wait(request))
+            request = ask(server.engine, recorder, "double", [number + 100] * size)
+            (answer,) = numbers(*recorder.wait(request))
             assert (len(answer), answer[0], answer[-1]) == (size, 2 * number + 200, 2 * number + 200)
-            witness = Witness()
+            recorder = RecordingSink()
 
 
-def test_every_request_is_answered_once_while_processes_die(model_repository: ModelRepository) -> None:
+def test_every_request_gets_one_response_while_processes_die(model_repository: ModelRepository) -> None:
     model_repository.add("fragile", config_of("fragile", batch=4, instances=2, more=ISOLATED + "dynamic_batching {}"))
-    witness, deaths = Witness(), {10: Fragile.KILLED, 35: Fragile.EXITED, 60: Fragile.KILLED}
-    with isolating(model_repository, ToyPlugin({"fragile": Fragile}, {"dynamic": TurnScheduler})) as server:
-        requests = [ask(server.engine, witness, "fragile", [[deaths.get(number, number)]]) for number in range(100)]
-        answers = witness.wait(*requests, timeout_s=60)
+    recorder, deaths = (
+        RecordingSink(),
+        {10: CrashingBackend.KILLED, 35: CrashingBackend.EXITED, 60: CrashingBackend.KILLED},
+    )
+    with isolating(
+        model_repository, ToyPlugin({"fragile": CrashingBackend}, {"dynamic": ReschedulingScheduler})
+    ) as server:
+        requests = [ask(server.engine, recorder, "fragile", [[deaths.get(number, number)]]) for number in range(100)]
+        answers = recorder.wait(*requests, timeout_s=60)
         gauges = server.engine.gauges()["fragile", "1"]
     good = [number for number, each in enumerate(answers) if each[0].error is None]
     assert all(numbers(answers[number]) == [[2 * number]] for number in good)
     assert not set(good) & set(deaths)
-    assert (gauges.pending, gauges.late_answers) == (0, 0)
-    witness.check(*requests)
+    assert (gauges.pending, gauges.late_responses) == (0, 0)
+    recorder.check(*requests)
 
 
-def test_a_loaded_model_that_is_replaced_answers_everything(model_repository: ModelRepository) -> None:
+def test_a_replaced_model_finishes_its_requests(model_repository: ModelRepository) -> None:
     decoupled = "model_transaction_policy { decoupled: true }"
     model_repository.add("many", config_of("repeat", more=ISOLATED + decoupled))
-    witness = Witness()
+    recorder = RecordingSink()
     with isolating(model_repository, ToyPlugin({"repeat": Repeat}), control=EXPLICIT) as server:
         requests = []
         for _ in range(3):
-            requests += [ask(server.engine, witness, "many", [20], accepts_decoupled=True) for _ in range(10)]
+            requests += [ask(server.engine, recorder, "many", [20], accepts_decoupled=True) for _ in range(10)]
             server.engine.load_model("many")
-        assert [len(each) for each in witness.wait(*requests)] == [21] * 30
-    witness.check(*requests)
+        assert [len(each) for each in recorder.wait(*requests)] == [21] * 30
+    recorder.check(*requests)

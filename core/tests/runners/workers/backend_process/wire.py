@@ -15,48 +15,51 @@ from core.tests.runners.workers.fake_worker import model_context
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.ipc import Endpoint, Frame, Kind
 from tritonpy.ipc.channel import Channel
-from tritonpy.runners.workers.backend_process.execution import Execution
+from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
 from tritonpy.types import DTYPES, Batch, InferRequest, InferResponse, Tensor
 from tritonpy.types.request import UNOWNED
 
-PATIENCE_S = 10
+WAIT_S = 10
 
 
 def eventually(condition: Callable[[], object]) -> None:
     """Wait until `condition()` is true."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + WAIT_S
     while not condition():
         assert time.monotonic() < end, "it never became true"
         time.sleep(0.001)
 
 
 @dataclass
-class Answered:
-    """One ANSWERS frame."""
+class ReceivedResponses:
+    """The contents of one RESPONSES frame."""
 
     done: list[tuple[int, int, int]]
-    answers: list[tuple[int, int]]  # number and flags
+    responses: list[tuple[int, int]]  # number and flags
     rows: list[dict[str, Any]]
     extras: dict[str, Any] = field(default_factory=dict)
 
     @property
     def numbers(self) -> list[int]:
-        return [number for number, _ in self.answers]
+        return [number for number, _ in self.responses]
 
 
 class Wire:
-    """`channel` is the worker's end; what it sends is received here. Nothing waits longer than PATIENCE_S."""
+    """A channel of a worker, and the other end, which records its frames.
+
+    No method waits longer than `WAIT_S`.
+    """
 
     def __init__(self) -> None:
         self._socket, self.theirs = socket.socketpair()
-        self._socket.settimeout(PATIENCE_S)
-        self.returns = 0  # how often shared memory was handed back to be used again
+        self._socket.settimeout(WAIT_S)
+        self.returns = 0  # number of RETURN frames
         self.channel = Channel(self.theirs, self._lost, DTYPES, self._returned)
         self.endpoint = Endpoint(DTYPES)
         self._frames: list[Frame] = []
 
     def send(self, kind: int, words: Sequence[int] = (), **more: Any) -> int:
-        """Send a frame to the worker, which reads it when it waits; return how many new pieces of memory went along."""
+        """Send a frame to the worker and return the number of new segments with it."""
         data, descriptors = self.endpoint.compose(kind, words, **more)
         socket.send_fds(self._socket, [data], descriptors)
         for descriptor in descriptors:
@@ -72,7 +75,7 @@ class Wire:
         return self._frames.pop(0)
 
     def is_silent(self) -> bool:
-        """Say whether the worker has sent nothing that was not read."""
+        """Return whether the worker has sent nothing that was not read."""
         self._socket.setblocking(False)
         try:
             data, descriptors, _, _ = socket.recv_fds(self._socket, 1 << 16, 16)
@@ -80,24 +83,24 @@ class Wire:
         except BlockingIOError:
             pass
         finally:
-            self._socket.settimeout(PATIENCE_S)
+            self._socket.settimeout(WAIT_S)
         return not self._frames
 
-    def answered(self) -> Answered:
-        """Return the next frame, which is one of answers."""
+    def next_responses(self) -> ReceivedResponses:
+        """Return the next frame, which must contain responses."""
         frame = self.next()
-        assert frame.kind == Kind.ANSWERS
+        assert frame.kind == Kind.RESPONSES
         words = frame.words
         runs = 1 + 3 * words[0]
         at = runs + 1 + 3 * words[runs]
         done = [(words[i], words[i + 1], words[i + 2]) for i in range(1, runs, 3)]
-        answers = [
+        responses = [
             (number, words[i + 2])
             for i in range(runs + 1, at, 3)
             for number in range(words[i], words[i] + words[i + 1])
         ]
         rows = [{each.name: each.numpy().tolist() for each in row} for row in self.endpoint.rows(frame, at, Tensor)[0]]
-        return Answered(done, answers, rows, frame.extras)
+        return ReceivedResponses(done, responses, rows, frame.extras)
 
     def close(self) -> None:
         self._socket.close()
@@ -118,15 +121,17 @@ def context() -> tuple[ModelContext, InstanceContext]:
     return model, InstanceContext("caller_0_0", "CPU", 0, 0)
 
 
-def execution_of(number: int, first: int, count: int, opened: dict[int, Execution], owner: Any = UNOWNED) -> Execution:
-    """Return an execution of `count` requests that are numbered from `first` on, as `Incoming` makes it."""
+def execution_of(
+    number: int, first: int, count: int, opened: dict[int, ReceivedExecution], owner: Any = UNOWNED
+) -> ReceivedExecution:
+    """Return an execution of `count` requests numbered from `first`, as received by the worker."""
     model, instance = context()
     requests = {
         each: InferRequest("caller", {}, None, tag=each, owner=owner, id=str(each))  # type: ignore[arg-type]
         for each in range(first, first + count)
     }
     batch = Batch(list(requests.values()), model=model, instance=instance)
-    execution = Execution(number, batch, requests)
+    execution = ReceivedExecution(number, batch, requests)
     for request in batch.requests:
         request.batch = batch
         opened[request.tag] = execution
@@ -134,6 +139,6 @@ def execution_of(number: int, first: int, count: int, opened: dict[int, Executio
 
 
 def response_of(value: int, final: bool = True, **more: Any) -> InferResponse:
-    """Return an answer with one output."""
+    """Return a response with one output."""
     tensor = Tensor.from_numpy("OUT", np.array([value], np.int32))
     return InferResponse([tensor], "caller", 1, final=final, **more)

@@ -1,13 +1,16 @@
-"""Any `Backend` class in a worker process: `SpawnLauncher` is the server's side, `main` the process's.
+"""Worker processes for `Backend` classes.
 
-The process runs the class as the server's own threads would, against the same contexts. What leaves it (answers, calls to other models,
-questions, log lines) goes through one socket in the worker protocol, see `tritonpy.ipc`.
+`SpawnLauncher` is the server's side, `main` that of the process. The process runs the class with
+the same contexts as threads of the server do. Responses, calls to other models, queries and log
+lines are sent over one socket in the worker protocol (see `tritonpy.ipc`).
 
-Threads: the main one loads, executes and closes the instance, and reads the socket in between; the `deputy` reads it while an execution lasts;
-answers of called models are delivered by one, and each question whether the instance is ready is answered by another.
+The main thread loads, executes and closes the instance, and reads the socket in between. The
+`BackgroundReader` reads it during an execution. One thread delivers the responses of called models.
+Each query of the server runs on its own thread.
 
-A request is made anew in the process for each execution. It has what its client said and what a scheduler added, its trace as text, and not who the
-client is (`principal`, `headers`) or when it came; what a backend notes in it is gone when it hands it back.
+A request object is created in the process for each execution. It has the client's data, the
+scheduler's data and the trace as text. It lacks the identity of the client (`principal`, `headers`)
+and its arrival time. Attributes that a backend sets on it are lost when it is rescheduled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The command of a worker process: its argument is the number of the descriptor that it inherits."""
+"""Command line of a worker process; the argument is the number of an inherited descriptor."""
 
 from __future__ import annotations
 

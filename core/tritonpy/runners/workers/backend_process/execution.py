@@ -1,12 +1,15 @@
-"""One batch that the server gave to this worker."""
+"""A batch that the server sent to this worker."""
 
 from __future__ import annotations
 
 from tritonpy.types import Batch, InferRequest
 
 
-class Execution:
-    """`number` is the server's; `open` has the requests by their numbers that have no final answer yet."""
+class ReceivedExecution:
+    """A batch with its number at the server.
+
+    `open` holds the requests without a final response by their numbers.
+    """
 
     __slots__ = ("batch", "number", "open", "states_sent")
 
@@ -16,7 +19,8 @@ class Execution:
         self.open = requests
         self.states_sent = False
 
-    def leave(self, request: InferRequest) -> None:
-        """Forget a request that has its final answer or was handed back."""
+    def remove(self, request: InferRequest) -> None:
+        """Remove a request that has its final response or was rescheduled."""
         del self.open[request.tag]
-        request.batch = None  # as a circle, they would keep the inputs until the collector comes
+        # Breaks a reference cycle that would keep the inputs alive until garbage collection.
+        request.batch = None

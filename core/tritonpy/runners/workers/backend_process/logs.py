@@ -1,4 +1,4 @@
-"""The log of a worker process: its lines go to the server, which writes them."""
+"""Log forwarding: the server writes the log records of a worker process."""
 
 from __future__ import annotations
 
@@ -14,29 +14,32 @@ _EVERY_LEVEL = 1
 
 
 class ServerHandler(logging.StreamHandler[Any]):
-    """Hands each record to `tell`; in a process that the model forked it goes to standard error."""
+    """Sends each record with `notify`; in a forked process it writes to standard error."""
 
-    def __init__(self, tell: Callable[..., None]) -> None:
+    def __init__(self, notify: Callable[..., None]) -> None:
         super().__init__()
-        self._tell = tell
+        self._notify = notify
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one record; a handler that cannot says so on standard error, as logging does."""
+        """Send one record; failures are reported on standard error, as usual in `logging`."""
         try:
-            self._tell("log_record", **_said(record))
+            self._notify("log_record", **_record_fields(record))
         except ChannelClosed:
             super().emit(record)
         except Exception:
             self.handleError(record)
 
 
-def send_log_to(tell: Callable[..., None]) -> None:
-    """Have everything that is logged in this process, by libraries too, written by the server: its settings, which may change, say what is kept."""
-    logging.getLogger().addHandler(ServerHandler(tell))
+def send_log_to(notify: Callable[..., None]) -> None:
+    """Forward all log records of this process, including those of libraries, to the server.
+
+    The server's log settings, which may change, decide which records are kept.
+    """
+    logging.getLogger().addHandler(ServerHandler(notify))
     logging.getLogger(LOGGER).setLevel(_EVERY_LEVEL)
 
 
-def _said(record: logging.LogRecord) -> dict[str, Any]:
+def _record_fields(record: logging.LogRecord) -> dict[str, Any]:
     parts = [getattr(record, "table", "")]
     if record.exc_info and record.exc_info[1] is not None:
         parts.append("".join(traceback.format_exception(record.exc_info[1])).rstrip("\n"))

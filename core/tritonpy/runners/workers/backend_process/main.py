@@ -1,4 +1,4 @@
-"""The process of a worker: what belongs to it as a whole."""
+"""The main function of a worker process."""
 
 from __future__ import annotations
 
@@ -12,31 +12,32 @@ from types import FrameType
 from typing import NoReturn
 
 from tritonpy.interpreter import prepare_interpreter
-from tritonpy.ipc.lifeline import Lifeline
-from tritonpy.runners.workers.backend_process.worker import Worker
+from tritonpy.ipc.parent_watch import ParentWatcher
+from tritonpy.runners.workers.backend_process.worker import BackendWorker
 
 
 def main(descriptor: int) -> NoReturn:
-    """Serve the socket of that number; leave when the server says so."""
+    """Serve the socket with the number `descriptor`; exit when the server requests it."""
     faulthandler.enable()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # what is printed last says most about a crash
+        sys.stdout.reconfigure(line_buffering=True)  # keep the last lines before a crash
     sys.argv = [""]
-    leave_signals_to_the_server()
+    ignore_shutdown_signals()
     prepare_interpreter()
     connection = socket.socket(fileno=descriptor)
     connection.set_inheritable(False)
-    lifeline = Lifeline(descriptor)
-    lifeline.watch()
-    worker = Worker(connection, lifeline)
-    os.register_at_fork(after_in_child=worker.leave)
+    parent_watcher = ParentWatcher(descriptor)
+    parent_watcher.watch()
+    worker = BackendWorker(connection, parent_watcher)
+    os.register_at_fork(after_in_child=worker.detach)
     sys.exit(worker.run())
 
 
-def leave_signals_to_the_server() -> None:
-    """A terminal, or whoever manages the service, signals all of its processes: what that means is the server's to say.
+def ignore_shutdown_signals() -> None:
+    """Ignore signals that a terminal or service manager sends to all processes of the server.
 
-    By a handler, which unlike SIG_IGN is not inherited by the programs that a backend starts; processes that it forks see to it by their id.
+    The server decides when workers end. A handler is used because, unlike SIG_IGN, started programs
+    do not inherit it. Forked processes have another process id and die as usual.
     """
     worker = os.getpid()
 

@@ -1,6 +1,7 @@
-"""The metrics that a backend in a worker process makes: they live in the server.
+"""Metrics of a backend in a worker process; the server holds their values.
 
-Each has a copy here, which only this process changes: what the server would refuse, the copy refuses at once, and nobody waits for the server to say so.
+Each metric has a local copy, which only this process changes. The copy refuses what the server
+would refuse, so that no call has to wait for the server.
 """
 
 from __future__ import annotations
@@ -13,24 +14,24 @@ from tritonpy.custom_metrics import CustomMetrics, Metric, MetricFamily, MetricK
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
-    """The way to the server: `ask` waits for the value, `tell` does not."""
+class ServerLink:
+    """RPC to the server: `call` waits for the value, `notify` does not."""
 
-    ask: Callable[..., Any]
-    tell: Callable[..., None]
+    call: Callable[..., Any]
+    notify: Callable[..., None]
 
 
 class RemoteMetrics(ModelMetrics):
-    """Stands in for the metrics of a model; the server drops them when the worker ends."""
+    """The metrics of a model; the server drops them when the worker ends."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: ServerLink) -> None:
         super().__init__(CustomMetrics())
         self._link = link
 
     def family(self, name: str, description: str, kind: MetricKind) -> MetricFamily:
         copy = super().family(name, description, kind)
         try:
-            number = self._link.ask("metric_family", name=name, description=description, kind=kind.name)
+            number = self._link.call("metric_family", name=name, description=description, kind=kind.name)
         except BaseException:
             copy.drop()
             raise
@@ -38,7 +39,7 @@ class RemoteMetrics(ModelMetrics):
 
 
 class _RemoteFamily(MetricFamily):
-    def __init__(self, link: Link, number: int, copy: MetricFamily) -> None:
+    def __init__(self, link: ServerLink, number: int, copy: MetricFamily) -> None:
         self.kind = copy.kind
         self._link = link
         self._number = number
@@ -46,7 +47,7 @@ class _RemoteFamily(MetricFamily):
 
     def metric(self, labels: Mapping[str, str] | None = None, buckets: Sequence[float] | None = None) -> Metric:
         copy = self._copy.metric(labels, buckets)
-        number = self._link.ask(
+        number = self._link.call(
             "metric",
             family=self._number,
             labels=None if labels is None else dict(labels),
@@ -57,34 +58,34 @@ class _RemoteFamily(MetricFamily):
     def drop(self) -> None:
         if self._number:
             self._copy.drop()
-            self._link.tell("metric_family_drop", id=self._number)
+            self._link.notify("metric_family_drop", id=self._number)
             self._number = 0
 
 
 class _RemoteMetric(Metric):
-    def __init__(self, link: Link, number: int, copy: Metric) -> None:
+    def __init__(self, link: ServerLink, number: int, copy: Metric) -> None:
         self._link = link
         self._number = number
         self._copy = copy
 
     def increment(self, value: float) -> None:
         self._copy.increment(value)
-        self._link.tell("metric_add", metric=self._number, value=float(value))
+        self._link.notify("metric_add", metric=self._number, value=float(value))
 
     def set(self, value: float) -> None:
         self._copy.set(value)
-        self._link.tell("metric_set", metric=self._number, value=float(value))
+        self._link.notify("metric_set", metric=self._number, value=float(value))
 
     def observe(self, value: float) -> None:
         self._copy.observe(value)
-        self._link.tell("metric_observe", metric=self._number, value=float(value))
+        self._link.notify("metric_observe", metric=self._number, value=float(value))
 
     def value(self) -> float:
-        self._copy.value()  # raises where there is none
-        return float(self._link.ask("metric_value", metric=self._number))
+        self._copy.value()  # raises if there is no value
+        return float(self._link.call("metric_value", metric=self._number))
 
     def drop(self) -> None:
         if self._number:
             self._copy.drop()
-            self._link.tell("metric_drop", id=self._number)
+            self._link.notify("metric_drop", id=self._number)
             self._number = 0

@@ -1,23 +1,24 @@
-"""The server, as a backend in a worker process sees it."""
+"""The server's engine for a backend in a worker process."""
 
 from __future__ import annotations
 
 from tritonpy.errors import Unsupported
-from tritonpy.runners.workers.asked_engine import Ask, AskedEngine
-from tritonpy.runners.workers.backend_process.calls import Calls
+from tritonpy.runners.workers.backend_process.calls import RemoteCalls
+from tritonpy.runners.workers.rpc_engine import RpcCall, RpcEngine
 from tritonpy.types import InferRequest
 
 
-class RemoteEngine(AskedEngine):
-    """`infer` sends and returns, what the server refuses comes back as an answer; the other methods ask and wait."""
+class RemoteEngine(RpcEngine):
+    """Sends requests and RPC calls to the server.
 
-    def __init__(self, ask: Ask, calls: Calls) -> None:
-        super().__init__(ask)
+    `infer` does not wait: refusals are delivered as responses. Other methods wait for the result.
+    """
+
+    def __init__(self, call: RpcCall, calls: RemoteCalls) -> None:
+        super().__init__(call)
         self._calls = calls
 
     def infer(self, request: InferRequest) -> None:
         if request.uses_regions:
-            raise Unsupported(
-                "a backend in a process of its own hands over tensors, it cannot name regions of shared memory"
-            )
+            raise Unsupported("a backend in its own process sends tensors; it cannot refer to shared memory regions")
         self._calls.make(request)

@@ -1,4 +1,4 @@
-"""The life of a worker: start, execute what comes, stop."""
+"""The main loop of a worker process: start, execute, stop."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from tritonpy.errors import Code, TritonError, exception_text
 from tritonpy.interpreter import settle_interpreter
 from tritonpy.ipc import Frame, Kind
 from tritonpy.ipc.channel import Channel
-from tritonpy.ipc.lifeline import Lifeline, end
+from tritonpy.ipc.parent_watch import ParentWatcher, exit_process
 from tritonpy.ipc.progress import Progress
-from tritonpy.ipc.questions import Questions
+from tritonpy.ipc.rpc_client import RpcClient
 from tritonpy.ipc.waiter import Waiter
 from tritonpy.ipc.windows import Windows
-from tritonpy.runners.workers.backend_process.answers import Answers
-from tritonpy.runners.workers.backend_process.asking import asker
-from tritonpy.runners.workers.backend_process.calls import Calls
-from tritonpy.runners.workers.backend_process.deputy import Deputy
-from tritonpy.runners.workers.backend_process.execution import Execution
-from tritonpy.runners.workers.backend_process.incoming import Incoming
+from tritonpy.runners.workers.backend_process.background_reader import BackgroundReader
+from tritonpy.runners.workers.backend_process.calls import RemoteCalls
+from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
+from tritonpy.runners.workers.backend_process.execution_receiver import ExecutionReceiver
+from tritonpy.runners.workers.backend_process.instance_rpc_server import InstanceRpcServer
 from tritonpy.runners.workers.backend_process.logs import send_log_to
-from tritonpy.runners.workers.backend_process.metrics import Link, RemoteMetrics
-from tritonpy.runners.workers.backend_process.questioned import Questioned
+from tritonpy.runners.workers.backend_process.metrics import RemoteMetrics, ServerLink
 from tritonpy.runners.workers.backend_process.remote_engine import RemoteEngine
-from tritonpy.runners.workers.backend_process.served import Served
-from tritonpy.runners.workers.backend_process.start import Start
+from tritonpy.runners.workers.backend_process.response_sender import ResponseSender
+from tritonpy.runners.workers.backend_process.rpc_caller import rpc_caller
+from tritonpy.runners.workers.backend_process.served_instance import ServedInstance
+from tritonpy.runners.workers.backend_process.start_message import InstanceStartMessage
 from tritonpy.types import DTYPES, Batch
 
 log = logging.getLogger("tritonpy.model")
 
 
-class Worker:
-    """Serves one instance on `connection`. Loads, executes and closes it in the thread that calls `run`."""
+class BackendWorker:
+    """Serves one instance on `connection`; `run` loads, executes and closes it."""
 
-    def __init__(self, connection: socket.socket, lifeline: Lifeline) -> None:
-        self._channel = channel = Channel(connection, end, DTYPES, self._memory_returned)
-        self._lifeline = lifeline
+    def __init__(self, connection: socket.socket, parent_watcher: ParentWatcher) -> None:
+        self._channel = channel = Channel(connection, exit_process, DTYPES, self._memory_returned)
+        self._parent_watcher = parent_watcher
         self._waiter = Waiter()
-        self._orders: deque[Frame] = deque()  # START, STOP
-        opened: dict[int, Execution] = {}
-        questions = Questions(channel)
-        windows = Windows(channel, questions)
-        self._answers = Answers(channel, opened, windows)
-        self._calls = Calls(channel, opened, self._call_made)
-        self._deputy = Deputy(channel, self._answers.hurry, self._calls.awaited)
-        self._ask = asker(questions)
+        self._orders: deque[Frame] = deque()  # START and STOP frames
+        opened: dict[int, ReceivedExecution] = {}
+        rpc_client = RpcClient(channel)
+        windows = Windows(channel, rpc_client)
+        self._sender = ResponseSender(channel, opened, windows)
+        self._calls = RemoteCalls(channel, opened, self._call_made)
+        self._reader = BackgroundReader(channel, self._sender.stop_holding, self._calls.awaited)
+        self._call = rpc_caller(rpc_client)
         self._progress: Progress
-        self._incoming = Incoming(channel, opened, self._answers, windows, self._waiter.wake)
+        self._receiver = ExecutionReceiver(channel, opened, self._sender, windows, self._waiter.wake)
         channel.on(Kind.START, self._take_order)
         channel.on(Kind.STOP, self._take_order)
 
@@ -64,59 +64,60 @@ class Worker:
         order = self._orders.popleft()
         progress, *pipes = order.take_descriptors()
         for pipe in pipes:
-            self._lifeline.hold(pipe)
+            self._parent_watcher.watch_pipe(pipe)
         self._progress = Progress(progress)
-        unbound = _follow(order.extras.get("host_policy"))
+        unbound = _bind_host(order.extras.get("host_policy"))
         try:
             served = self._load(order.extras)
         except BaseException as error:
             self._refuse(error)
             return 1
-        self._incoming.serve(served.model, served.context)
-        Questioned(self._channel, {"is_ready": served.is_ready, "memory_usage": served.memory_usage})
+        self._receiver.serve(served.model, served.context)
+        InstanceRpcServer(self._channel, {"is_ready": served.is_ready, "memory_usage": served.memory_usage})
         extras = {
             "pid": os.getpid(),
             "max_open": served.context.max_open,
-            "asks_ready": served.asks_ready,
-            "tells_memory": served.tells_memory,
+            "has_ready_check": served.has_ready_check,
+            "reports_memory": served.reports_memory,
             "unbound": unbound,
         }
         self._channel.send(Kind.STARTED, extras=extras)
         while self._wait_for_work():
             self._execute(served)
         served.close()
-        self._lifeline.cut()
+        self._parent_watcher.stop_watching()
         self._channel.send(Kind.STOPPED)
         return 0
 
-    def leave(self) -> None:
-        """Have nothing to do with the server any more: this is a process that the backend forked."""
+    def detach(self) -> None:
+        """Detach from the server, in a process that the backend forked."""
         self._channel.close()
-        self._lifeline.forget()
+        self._parent_watcher.close_pipe()
 
-    def _tell(self, verb: str, **arguments: Any) -> None:
-        """Tell the server and go on. Raises ChannelClosed after `leave`."""
-        self._channel.send(Kind.TELL, extras={"verb": verb, "arguments": arguments})
+    def _notify(self, verb: str, **arguments: Any) -> None:
+        """Send a notification to the server. Raises `ChannelClosed` after `detach`."""
+        self._channel.send(Kind.NOTIFY, extras={"verb": verb, "arguments": arguments})
 
     def _memory_returned(self) -> None:
-        # From any thread, in the middle of anything. While the main thread executes it will see to it itself.
-        if not self._deputy.busy:
-            self._deputy.wake()
+        # Called from any thread, possibly inside any other code. While the main thread executes, it
+        # returns the memory itself.
+        if not self._reader.busy:
+            self._reader.wake()
 
     def _take_order(self, frame: Frame) -> None:
         self._orders.append(frame)
         self._waiter.wake()
 
-    def _load(self, extras: Mapping[str, Any]) -> Served:
-        start = Start.read(extras)
-        send_log_to(self._tell)
+    def _load(self, extras: Mapping[str, Any]) -> ServedInstance:
+        start = InstanceStartMessage.read(extras)
+        send_log_to(self._notify)
         sys.path[:] = start.search
-        self._deputy.begin()
+        self._reader.begin()
         try:
-            engine, metrics = RemoteEngine(self._ask, self._calls), RemoteMetrics(Link(self._ask, self._tell))
-            served = Served(start, engine, metrics, self._take_more)
+            engine, metrics = RemoteEngine(self._call, self._calls), RemoteMetrics(ServerLink(self._call, self._notify))
+            served = ServedInstance(start, engine, metrics, self._take_more)
         finally:
-            self._deputy.end()
+            self._reader.end()
         settle_interpreter()
         return served
 
@@ -131,18 +132,18 @@ class Worker:
     def _wait_for_work(self) -> bool:
         self._channel.send_returns()
         self._channel.wait(self._waiter, self._has_work)
-        return bool(self._incoming.backlog)
+        return bool(self._receiver.backlog)
 
     def _has_work(self) -> bool:
-        return bool(self._incoming.backlog or self._orders)
+        return bool(self._receiver.backlog or self._orders)
 
-    def _execute(self, served: Served) -> None:
-        answers = self._answers
-        execution = self._incoming.backlog.popleft()
+    def _execute(self, served: ServedInstance) -> None:
+        sender = self._sender
+        execution = self._receiver.backlog.popleft()
         self._progress.begin(execution.number)
-        batch = answers.begin(execution)
+        batch = sender.begin(execution)
         del execution
-        self._deputy.begin()
+        self._reader.begin()
         batch.start_ns = begin_ns = now_ns()
         try:
             check_returned(served.backend.execute(batch))  # type: ignore[func-returns-value]
@@ -151,29 +152,29 @@ class Worker:
                 log.error(
                     "model %s version %d failed to execute", served.model.name, served.model.version, exc_info=error
                 )
-            answers.fail(error)
-        del batch  # its shared memory goes back with the answers
-        answers.over(begin_ns, now_ns(), bool(self._incoming.backlog))
-        self._deputy.end()
+            sender.fail(error)
+        del batch  # its shared memory returns with the responses
+        sender.finish(begin_ns, now_ns(), bool(self._receiver.backlog))
+        self._reader.end()
 
     def _take_more(self, count: int) -> Batch | None:
         if count < 1:
             return None
-        self._answers.flush()
-        number = self._ask("take_more", count=count)
+        self._sender.flush()
+        number = self._call("take_more", count=count)
         if number is None:
             return None
-        batch = self._answers.join(self._incoming.joining.pop(number))
+        batch = self._sender.join(self._receiver.joining.pop(number))
         batch.start_ns = now_ns()
         return batch
 
     def _call_made(self) -> None:
-        if self._deputy.busy:
-            self._deputy.wake()
+        if self._reader.busy:
+            self._reader.wake()
 
 
-def _follow(policy: Mapping[str, Any] | None) -> str:
-    """Bind the process to where on the host it is to run; return what could not be done."""
+def _bind_host(policy: Mapping[str, Any] | None) -> str:
+    """Bind the process to the given cores and NUMA node; return a failure as text."""
     if policy is None:
         return ""
     from tritonpy.ipc.host_binding import bind_process

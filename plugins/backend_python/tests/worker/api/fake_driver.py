@@ -1,4 +1,4 @@
-"""CUDA's driver, with the host's memory for a device's."""
+"""A fake CUDA driver, with host memory as device memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy_worker.api import cuda
 
 
 class FakeDriver:
-    """Notes which function was called on which device; `failing` maps functions to the status that they return."""
+    """Records the functions and devices of calls. `failing` maps functions to their status."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, int]] = []
@@ -75,5 +75,5 @@ class FakeDriver:
     def cuGetErrorString(self, status, text):
         if status == 999:
             return 1
-        text._obj.value = b"out of patience %d" % status
+        text._obj.value = b"out of memory %d" % status
         return 0

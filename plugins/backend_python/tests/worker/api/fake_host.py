@@ -1,4 +1,4 @@
-"""A server that remembers what a model asked of it."""
+"""A server that remembers what a model queries of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy_worker.host import Host
 
 
 class FakeHost(Host):
-    """Answers questions from `answers` (a value, or an exception to raise) and calls from `responses`."""
+    """Takes results (or exceptions) of queries from `answers`, and of calls from `responses`."""
 
     name = "m_0_0"
     model_directory = "/models/m/1"
@@ -20,8 +20,8 @@ class FakeHost(Host):
         self.abandoned: list[int] = []
         self.cancelled: set[int] = set()
         self.logged: list[Any] = []
-        self.asked: list[Any] = []
-        self.told: list[Any] = []
+        self.queries: list[Any] = []
+        self.notifications: list[Any] = []
         self.calls: list[Any] = []
         self.answers: dict[str, Any] = {}
         self.responses: list[Any] = []
@@ -61,19 +61,19 @@ class FakeHost(Host):
     def log(self, level, message):
         self.logged.append((level, message))
 
-    def ask(self, verb, arguments):
-        self.asked.append((verb, arguments))
+    def query(self, verb, arguments):
+        self.queries.append((verb, arguments))
         answer = self.answers.get(verb)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def tell(self, verb, arguments):
-        self.told.append((verb, arguments))
+    def notify(self, verb, arguments):
+        self.notifications.append((verb, arguments))
 
 
 class FakeStream:
-    """The host's side of a decoupled call."""
+    """The host's stream of a decoupled call."""
 
     def __init__(self, responses):
         self._responses = iter(responses)

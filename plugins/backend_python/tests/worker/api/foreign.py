@@ -1,4 +1,4 @@
-"""Tensors of another framework, as far as DLPack shows them."""
+"""Tensors of another framework that supports DLPack."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ NO_SHARING = None if hasattr(np.ndarray, "__dlpack__") else "needs numpy 1.22, w
 
 
 class Foreign:
-    """Lends `array`, described as the arguments say; `asked` are the streams that consumers named."""
+    """Exports `array` with a given description. `streams` are the streams of its consumers."""
 
     def __init__(self, array: Any, device: Any = (1, 0), **described: Any) -> None:
         self._array = array
         self._device = device
         self._described = described
-        self.asked: list[Any] = []
+        self.streams: list[Any] = []
 
     def capsule(self) -> Any:
         array = self._array
@@ -39,7 +39,7 @@ class Foreign:
         return capsule
 
     def __dlpack__(self, stream: Any = None) -> Any:
-        self.asked.append(stream)
+        self.streams.append(stream)
         return self.capsule()
 
     def __dlpack_device__(self) -> Any:

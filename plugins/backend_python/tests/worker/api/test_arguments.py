@@ -5,19 +5,26 @@ from collections import deque
 import numpy as np
 import pytest
 
-from tritonpy_worker.api.arguments import is_integer, is_sequence_of, is_truth, mismatch, text, uncastable
+from tritonpy_worker.api.arguments import (
+    argument_type_error,
+    cast_error,
+    has_truth_value,
+    is_integer,
+    is_sequence_of,
+    text,
+)
 
 
-def test_a_mismatch_reads_as_tritons():
-    assert str(mismatch("__init__", "c.T(a: str)", 1, [2])) == (
+def test_the_error_of_a_wrong_argument_has_tritons_text():
+    assert str(argument_type_error("__init__", "c.T(a: str)", 1, [2])) == (
         "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
         "    1. c.T(a: str)\n\nInvoked with: 1, [2]"
     )
-    assert str(mismatch("f", "(a: str, b: int) -> None", "x", b=None, c=3)) == (
+    assert str(argument_type_error("f", "(a: str, b: int) -> None", "x", b=None, c=3)) == (
         "f(): incompatible function arguments. The following argument types are supported:\n"
         "    1. (a: str, b: int) -> None\n\nInvoked with: 'x'; kwargs: b=None, c=3"
     )
-    assert str(mismatch("f", "(a: str)", a=1)).endswith("\n\nInvoked with: kwargs: a=1")
+    assert str(argument_type_error("f", "(a: str)", a=1)).endswith("\n\nInvoked with: kwargs: a=1")
 
 
 def test_text_is_text_or_utf8():
@@ -28,16 +35,16 @@ def test_text_is_text_or_utf8():
 
 
 @pytest.mark.parametrize("value", [[], [1, 2], (1,), deque([1]), range(3)])
-def test_sequences_are_taken(value):
+def test_sequences_are_accepted(value):
     assert is_sequence_of(value, int)
 
 
 @pytest.mark.parametrize("value", [None, "12", b"12", {1}, {1: 2}, iter([1]), 5, [1, "2"], [None]])
-def test_other_things_are_no_sequences_of_numbers(value):
+def test_other_values_are_not_sequences_of_numbers(value):
     assert not is_sequence_of(value, int)
 
 
-def test_a_sequence_may_have_several_kinds():
+def test_a_sequence_may_have_several_types():
     assert is_sequence_of([1, None], int, type(None))
 
 
@@ -48,10 +55,10 @@ def test_whole_numbers_have_a_range():
     assert not is_integer(1 << 63, -(1 << 63), 64)
 
 
-def test_truth_is_what_counts_as_true_or_false():
-    assert all(is_truth(each) for each in (True, False, 0, 1.5, np.bool_(1)))
-    assert not any(is_truth(each) for each in (None, "True", [1]))
+def test_truth_values():
+    assert all(has_truth_value(each) for each in (True, False, 0, 1.5, np.bool_(1)))
+    assert not any(has_truth_value(each) for each in (None, "True", [1]))
 
 
-def test_uncastable_values_are_runtime_errors():
-    assert str(uncastable()).startswith("Unable to cast Python instance to C++ type")
+def test_cast_errors_are_runtime_errors():
+    assert str(cast_error()).startswith("Unable to cast Python instance to C++ type")

@@ -31,12 +31,12 @@ def test_bytes_are_copied_in_the_context_of_the_device(monkeypatch):
 
 
 @pytest.mark.parametrize("failing", ["cuMemcpyDtoH_v2", "cuCtxPushCurrent_v2", None])
-def test_the_threads_own_context_is_left_as_it_was(monkeypatch, failing):
+def test_the_threads_context_is_restored(monkeypatch, failing):
     driver = FakeDriver.install(monkeypatch)
     driver.failing = {failing: 7}
     array = np.zeros(2)
     if failing:
-        with pytest.raises(TritonModelException, match=r"^failed to copy data: out of patience 7$"):
+        with pytest.raises(TritonModelException, match=r"^failed to copy data: out of memory 7$"):
             copy(array, array)
     else:
         copy(array, array)
@@ -45,7 +45,7 @@ def test_the_threads_own_context_is_left_as_it_was(monkeypatch, failing):
 
 
 @pytest.mark.parametrize("failing", ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"])
-def test_a_driver_that_fails_early_says_why(monkeypatch, failing):
+def test_an_early_failure_of_the_driver_is_reported(monkeypatch, failing):
     driver = FakeDriver.install(monkeypatch)
     driver.failing = {failing: 999}
     with pytest.raises(TritonModelException, match=r"^failed to copy data: unknown error$"):
@@ -59,7 +59,7 @@ def test_without_a_driver_there_is_no_gpu(monkeypatch):
         cuda.synchronize(0)
 
 
-def test_a_real_gpu_gives_its_memory():
+def test_memory_of_a_real_gpu_is_copied():
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -21,7 +21,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("number", "name", "kind"), [(number, *each) for number, each in enumerate(KINDS, 1)])
-def test_numbers_names_and_numpys_types_belong_together(number, name, kind):
+def test_numbers_names_and_numpy_types_match(number, name, kind):
     assert DataType[name] == number
     assert triton_to_numpy_type(number) is kind
     assert numpy_to_triton_type(kind) == number
@@ -29,7 +29,7 @@ def test_numbers_names_and_numpys_types_belong_together(number, name, kind):
     assert name_of(np.dtype(kind)) == name
 
 
-def test_bytes_of_numpys_are_strings():
+def test_numpy_bytes_are_strings():
     assert numpy_to_triton_type(np.bytes_) == 13
     assert name_of(np.dtype("S7")) == "BYTES"
 

@@ -19,7 +19,7 @@ def test_the_host_gets_a_copy(monkeypatch):
     assert memory[0, 0] == 0
 
 
-def test_nothing_is_not_copied(monkeypatch):
+def test_empty_arrays_are_not_copied(monkeypatch):
     driver = FakeDriver.install(monkeypatch)
     assert DeviceArray(None, 0, (0, 3), np.dtype(np.float32), (2, 0)).to_host().shape == (0, 3)
     assert driver.calls == []

@@ -27,7 +27,7 @@ def refusal(source):
 
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3), (1, 4, 1), (0, 2), (2, 0)])
-def test_every_type_and_shape_goes_both_ways(dtype, shape):
+def test_every_type_and_shape_survives_a_round_trip(dtype, shape):
     array = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(dtype)
     given = Tensor("x", array)
     for source in (given, given.to_dlpack(), given.__dlpack__(stream=7)):
@@ -39,7 +39,7 @@ def test_every_type_and_shape_goes_both_ways(dtype, shape):
         assert taken.as_numpy().tolist() == array.tolist()
 
 
-def test_bf16_goes_both_ways_as_bits():
+def test_bf16_survives_a_round_trip_as_bits():
     bits = np.array([0x3F80, 0x4000], np.uint16)
     taken = Tensor.from_dlpack("y", Tensor.received("x", "BF16", (2,), bits))
     assert taken.triton_dtype() == 14
@@ -56,14 +56,14 @@ def test_both_sides_see_the_same_memory():
 
 
 @shares
-def test_memory_that_may_not_be_written_is_lent_all_the_same():
+def test_read_only_memory_is_exported():
     array = np.ones(2)
     array.flags.writeable = False
     assert Tensor.from_dlpack("y", Tensor("x", array)).as_numpy().tolist() == [1, 1]
 
 
 @shares
-def test_memory_lives_as_long_as_somebody_uses_it():
+def test_memory_lives_as_long_as_it_is_referenced():
     array = np.ones(1000)
     watch = weakref.ref(array)
     taken = Tensor.from_dlpack("y", Tensor("x", array))
@@ -79,7 +79,7 @@ def test_memory_lives_as_long_as_somebody_uses_it():
 
 
 @shares
-def test_a_capsule_that_nobody_takes_gives_its_memory_back():
+def test_a_deleted_capsule_releases_its_memory():
     array = np.ones(10)
     watch = weakref.ref(array)
     capsule = Tensor("x", array).to_dlpack()
@@ -91,7 +91,7 @@ def test_a_capsule_that_nobody_takes_gives_its_memory_back():
 
 
 @shares
-def test_a_consumer_that_fails_fails_with_its_own_error():
+def test_the_error_of_a_failed_consumer_is_kept():
     def consumer(capsule, number):
         return capsule[number]
 
@@ -101,7 +101,7 @@ def test_a_consumer_that_fails_fails_with_its_own_error():
         int.from_bytes(*(Tensor("x", np.zeros(2)).to_dlpack(), "little", 1))
 
 
-def test_an_interpreter_ends_quietly_with_memory_still_lent():
+def test_an_interpreter_exits_cleanly_with_exported_memory():
     code = """
 import sys
 import numpy as np
@@ -118,25 +118,25 @@ array = sys.held[0].as_numpy()
 
 
 @pytest.mark.skipif(not hasattr(np, "from_dlpack"), reason="needs numpy 1.23, which takes what others lend")
-def test_numpy_takes_a_tensor():
+def test_numpy_imports_a_tensor():
     array = np.arange(6.0).reshape(2, 3)
     assert np.from_dlpack(Tensor("x", array)).tolist() == array.tolist()
 
 
 @shares
-def test_a_numpy_array_is_taken():
+def test_a_numpy_array_is_imported():
     array = np.arange(6, dtype=np.int16).reshape(2, 3)
     assert Tensor.from_dlpack("y", array).as_numpy().tolist() == array.tolist()
     assert Tensor.from_dlpack("y", array.__dlpack__()).as_numpy().tolist() == array.tolist()
 
 
-def test_memory_may_begin_behind_its_address():
+def test_memory_may_have_an_offset():
     taken = Tensor.from_dlpack("y", Foreign(np.arange(4, dtype=np.int32), byte_offset=32))
     assert taken.triton_dtype() == 4
     assert taken.as_numpy().tolist() == [0, 1, 2, 3]
 
 
-def test_pinned_memory_of_the_host_is_the_hosts():
+def test_pinned_memory_is_host_memory():
     taken = Tensor.from_dlpack("y", Foreign(np.ones(2, np.uint8), device=(3, 1)))
     assert taken.is_cpu()
     assert taken.as_numpy().tolist() == [1, 1]
@@ -145,13 +145,13 @@ def test_pinned_memory_of_the_host_is_the_hosts():
 def test_the_host_has_no_streams():
     source = Foreign(np.ones(2, np.uint8))
     Tensor.from_dlpack("y", source)
-    assert source.asked == [None]
+    assert source.streams == [None]
 
 
 @pytest.mark.parametrize(
     ("shape", "strides"), [((2, 3), (1, 2)), ((2, 3), (6, 1)), ((4,), (2,)), ((2, 1, 3), (4, 1, 1))]
 )
-def test_other_orders_than_rows_are_refused_and_stay_the_producers(shape, strides):
+def test_memory_that_is_not_in_c_order_is_rejected_and_not_taken(shape, strides):
     source = Foreign(np.zeros(shape, np.uint8), strides=strides)
     capsule = source.capsule()
     assert refusal(capsule) == (
@@ -163,14 +163,14 @@ def test_other_orders_than_rows_are_refused_and_stay_the_producers(shape, stride
 @pytest.mark.parametrize(
     ("shape", "strides"), [((2, 3), (3, 1)), ((1, 3), (77, 1)), ((3, 1), (1, 99)), ((2, 0), (1, 1)), ((), ())]
 )
-def test_rows_are_rows_whatever_is_said_of_dimensions_of_one(shape, strides):
+def test_strides_of_dimensions_of_one_are_ignored(shape, strides):
     assert Tensor.from_dlpack("y", Foreign(np.zeros(shape, np.uint8), strides=strides)).shape() == list(shape)
 
 
 @pytest.mark.parametrize(
     "described", [{"code": 5}, {"lanes": 4}, {"code": 2, "bits": 8}, {"code": 6, "bits": 1}, {"code": 17}]
 )
-def test_types_that_the_protocol_lacks_are_refused(described):
+def test_unsupported_types_are_rejected(described):
     assert refusal(Foreign(np.zeros(2, np.uint8), **described)) == "Dtype is invalid."
 
 
@@ -179,37 +179,37 @@ def test_bf16_has_sixteen_bits():
 
 
 @pytest.mark.parametrize("kind", [4, 10, 14])
-def test_other_devices_are_refused(kind):
+def test_other_devices_are_rejected(kind):
     source = Foreign(np.zeros(2, np.uint8), device=(kind, 0))
     expected = f"DLDevice type {kind} is not support by Python backend."
     assert refusal(source) == expected
-    assert source.asked == []
+    assert source.streams == []
     assert refusal(source.capsule()) == expected
 
 
 class _Unlocated:
     def __dlpack__(self, stream=None):
-        raise AssertionError("it should not have been asked")
+        raise AssertionError("it should not have been streams")
 
 
 @pytest.mark.parametrize("source", [None, 5, "x", [1.0], _Unlocated()])
-def test_what_lends_nothing_is_refused(source):
+def test_objects_without_dlpack_are_rejected(source):
     assert refusal(source) == (
         "Provided tensor is not supported. Tensor must be a DLPack capsule         "
         "or have `__dlpack__` and `__dlpack_device__` attributes"
     )
 
 
-def test_what_lends_something_else_is_refused():
+def test_objects_that_export_no_capsule_are_rejected():
     source = Foreign(np.zeros(2, np.uint8))
     source.__class__ = type("Liar", (Foreign,), {"__dlpack__": lambda self, stream=None: 5})
-    assert refusal(source) == "5 is no DLPack capsule, or its tensor was taken before."
+    assert refusal(source) == "5 is not a DLPack capsule, or its tensor was already taken."
 
 
 def test_a_capsule_is_taken_once():
     capsule = Tensor("x", np.zeros(2)).to_dlpack()
     Tensor.from_dlpack("y", capsule)
-    assert "taken before" in refusal(capsule)
+    assert "already taken" in refusal(capsule)
 
 
 def test_a_name_must_be_text():
@@ -218,15 +218,15 @@ def test_a_name_must_be_text():
 
 
 def on_device(array, number=1):
-    """Return a tensor of a GPU whose memory is the host's: the address is one that the fake driver can read."""
+    """Return a GPU tensor in host memory, which the fake driver can read."""
     return Foreign(array, device=(2, number), code=2)
 
 
-def test_memory_of_a_gpu_stays_there(monkeypatch):
+def test_gpu_memory_is_not_copied(monkeypatch):
     driver = FakeDriver.install(monkeypatch)
     source = on_device(np.arange(6, dtype=np.float32).reshape(2, 3))
     tensor = Tensor.from_dlpack("y", source)
-    assert source.asked == [1]
+    assert source.streams == [1]
     assert driver.called("cuCtxSynchronize") == [1]
     assert not tensor.is_cpu()
     assert (tensor.shape(), tensor.triton_dtype(), tensor.__dlpack_device__()) == ([2, 3], 11, (2, 1))
@@ -235,12 +235,12 @@ def test_memory_of_a_gpu_stays_there(monkeypatch):
     assert driver.called("cuMemcpyDtoH_v2") == []
 
 
-def test_a_capsule_of_a_gpu_is_taken_as_it_is():
+def test_a_gpu_capsule_is_imported():
     assert not Tensor.from_dlpack("y", on_device(np.zeros(2, np.float32)).capsule()).is_cpu()
 
 
 @shares
-def test_memory_of_a_gpu_is_lent_on(monkeypatch):
+def test_gpu_memory_is_exported(monkeypatch):
     FakeDriver.install(monkeypatch)
     tensor = Tensor.from_dlpack("y", on_device(np.zeros(2, np.float32)))
     again = Tensor.from_dlpack("z", tensor)
@@ -250,12 +250,12 @@ def test_memory_of_a_gpu_is_lent_on(monkeypatch):
 
 
 @pytest.mark.skipif(NO_SHARING is None, reason="needs a numpy older than 1.22")
-def test_memory_of_a_gpu_is_not_lent_on_by_old_numpys():
+def test_old_numpy_cannot_export_gpu_memory():
     with pytest.raises(TritonModelException, match=r"needs numpy 1.22"):
         Tensor.from_dlpack("y", on_device(np.zeros(2, np.float32)).capsule()).to_dlpack()
 
 
-def test_a_gpu_without_a_driver_is_refused(monkeypatch):
+def test_a_gpu_without_driver_is_an_error(monkeypatch):
     FakeDriver.remove(monkeypatch)
     assert refusal(on_device(np.zeros(2, np.float32))) == (
         "DLPack capsule passed pointer to memory allocated on GPU device,           when GPU is not available"
@@ -288,14 +288,14 @@ def test_torch_and_a_tensor_share_memory_both_ways(torch, kind, shape):
             assert not given.numel() or back.data_ptr() == given.data_ptr()
 
 
-def test_what_torch_cannot_lend_fails_with_torchs_reason(torch):
+def test_tensors_that_torch_cannot_export_have_torchs_error(torch):
     assert "C-Order" in refusal(torch.zeros(2, 3).t())
     assert refusal(torch.zeros(2, dtype=torch.complex64)) == "Dtype is invalid."
     with pytest.raises((BufferError, RuntimeError), match="require"):
         Tensor.from_dlpack("y", torch.zeros(2, requires_grad=True))
 
 
-def test_memory_that_torch_holds_is_given_back_when_torch_is_done(torch):
+def test_memory_is_released_after_torch_is_done(torch):
     array = np.ones(8)
     before = sys.getrefcount(array)
     held = torch.from_dlpack(Tensor("x", array))

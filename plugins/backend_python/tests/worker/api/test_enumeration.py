@@ -3,15 +3,15 @@ from __future__ import annotations
 from tritonpy_worker.api.enumeration import Enumeration
 
 
-class Colour(Enumeration):
+class Color(Enumeration):
     RED = 0
     GREEN = 1
 
 
-def test_a_member_is_its_number_and_prints_with_its_kind():
-    assert Colour.GREEN == 1
-    assert int(Colour.GREEN) == 1
-    assert [10, 11][Colour.GREEN] == 11
-    assert str(Colour.RED) == "Colour.RED"
-    assert f"{Colour.RED!r}" == "<Colour.RED: 0>"
-    assert {Colour.RED: "stop"}[0] == "stop"
+def test_a_member_equals_its_number_and_prints_with_its_class():
+    assert Color.GREEN == 1
+    assert int(Color.GREEN) == 1
+    assert [10, 11][Color.GREEN] == 11
+    assert str(Color.RED) == "Color.RED"
+    assert f"{Color.RED!r}" == "<Color.RED: 0>"
+    assert {Color.RED: "stop"}[0] == "stop"

@@ -8,7 +8,7 @@ CODES = ["UNKNOWN", "INTERNAL", "NOT_FOUND", "INVALID_ARG", "UNAVAILABLE", "UNSU
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(CODES)))
-def test_codes_have_tritons_numbers_and_looks(number, name):
+def test_codes_have_tritons_numbers_and_names(number, name):
     code = getattr(TritonError, name)
     assert code == number
     assert code.name == name
@@ -17,7 +17,7 @@ def test_codes_have_tritons_numbers_and_looks(number, name):
     assert TritonError("x", code).code() is code
 
 
-def test_an_error_is_internal_unless_said_otherwise():
+def test_errors_are_internal_by_default():
     error = TritonError("out of luck")
     assert error.code() == TritonError.INTERNAL
     assert error.message() == "out of luck"
@@ -30,7 +30,7 @@ def test_a_message_may_be_bytes():
 
 
 @pytest.mark.parametrize("arguments", [(5,), (None,), ("x", 5), ("x", None), (ValueError("x"),)])
-def test_other_types_of_arguments_are_refused_in_tritons_words(arguments):
+def test_wrong_argument_types_have_tritons_error(arguments):
     with pytest.raises(TypeError) as caught:
         TritonError(*arguments)
     assert str(caught.value).startswith(
@@ -41,7 +41,7 @@ def test_other_types_of_arguments_are_refused_in_tritons_words(arguments):
     )
 
 
-def test_the_exception_is_a_plain_one():
+def test_the_exception_is_a_subclass_of_exception():
     error = TritonModelException("why")
     assert str(error) == "why"
     assert repr(error) == "TritonModelException('why')"

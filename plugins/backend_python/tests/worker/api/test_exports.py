@@ -1,4 +1,4 @@
-"""The two modules that a model imports, as a model does."""
+"""The two modules that models import."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ TRITONS_IN_C = [
 
 
 @pytest.mark.parametrize("name", TRITONS)
-def test_what_triton_has_is_there(name):
+def test_all_names_of_triton_exist(name):
     assert name in pb_utils.__all__
     assert hasattr(pb_utils, name)
 
 
 @pytest.mark.parametrize("name", TRITONS_IN_C)
-def test_what_tritons_built_in_module_has_is_there(name):
+def test_all_names_of_tritons_built_in_module_exist(name):
     assert name in c_python_backend_utils.__all__
     assert getattr(c_python_backend_utils, name) is getattr(pb_utils, name, getattr(c_python_backend_utils, name))
 
 
-def test_classes_say_where_triton_has_them():
+def test_classes_have_tritons_module():
     for kind in (pb_utils.Tensor, pb_utils.InferenceRequest, pb_utils.TritonError, c_python_backend_utils.Metric):
         assert kind.__module__ == "c_python_backend_utils"
         assert getattr(c_python_backend_utils, kind.__name__) is kind

@@ -22,20 +22,20 @@ def test_messages_reach_the_server_with_their_level(host, write, level):
     assert host.logged == [(level, "ü\n%s"), (level, "named"), (level, "any"), (level, "any")]
 
 
-def test_a_message_is_information_unless_said_otherwise(host):
+def test_messages_have_the_level_info_by_default(host):
     Logger.log("x")
     Logger().log_info(b"bytes")
     assert host.logged == [("INFO", "x"), ("INFO", "bytes")]
 
 
 @pytest.mark.parametrize(("number", "name"), [(0, "INFO"), (1, "WARNING"), (2, "ERROR"), (3, "VERBOSE")])
-def test_levels_have_tritons_numbers_and_looks(number, name):
+def test_levels_have_tritons_numbers_and_names(number, name):
     level = getattr(Logger, name)
     assert level == number
     assert repr(level) == f"<LogLevel.{name}: {number}>"
 
 
-def test_other_types_of_arguments_are_refused_in_tritons_words(host):
+def test_wrong_argument_types_have_tritons_error(host):
     for bad in (5, None, ["x"]):
         with pytest.raises(TypeError) as caught:
             Logger.log_warn(bad)

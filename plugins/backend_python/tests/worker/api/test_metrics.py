@@ -17,19 +17,19 @@ KEPT: list[MetricFamily] = []
 @pytest.fixture(autouse=True)
 def numbered(host):
     numbers = count(1)
-    ask = host.ask
+    query = host.query
 
     def answer(verb, arguments):
-        answered = ask(verb, arguments)
+        answered = query(verb, arguments)
         return next(numbers) if answered is None else answered
 
-    host.ask = answer
+    host.query = answer
     yield
     KEPT.clear()
 
 
 def family(kind=MetricFamily.COUNTER):
-    """Return a family that lives as long as the test."""
+    """Return a family that exists until the end of the test."""
     KEPT.append(MetricFamily(name="n", description="d", kind=kind))
     return KEPT[-1]
 
@@ -41,26 +41,26 @@ def refusal(function, *arguments, **named):
 
 
 @pytest.mark.parametrize(("number", "name"), [(0, "COUNTER"), (1, "GAUGE"), (2, "HISTOGRAM")])
-def test_kinds_have_tritons_numbers_and_looks(number, name):
+def test_kinds_have_tritons_numbers_and_names(number, name):
     kind = getattr(MetricFamily, name)
     assert kind is MetricKind[name]
     assert kind == number
     assert repr(kind) == f"<MetricKind.{name}: {number}>"
 
 
-def test_a_family_and_its_metric_are_announced(host):
+def test_a_family_and_its_metric_are_created_on_the_server(host):
     counter = family()
     metric = counter.Metric(labels={"a": "b"})
     assert isinstance(metric, Metric)
-    assert host.asked == [
+    assert host.queries == [
         ("metric_family", {"name": "n", "description": "d", "kind": "COUNTER"}),
         ("metric", {"family": 1, "labels": {"a": "b"}, "buckets": None}),
     ]
 
 
-def test_labels_may_be_left_out(host):
+def test_labels_are_optional(host):
     family().Metric()
-    assert host.asked[-1] == ("metric", {"family": 1, "labels": {}, "buckets": None})
+    assert host.queries[-1] == ("metric", {"family": 1, "labels": {}, "buckets": None})
 
 
 def test_the_same_labels_are_the_same_metric(host):
@@ -72,17 +72,17 @@ def test_the_same_labels_are_the_same_metric(host):
     )
     for metric in (one, same, other):
         metric.increment(1)
-    assert [arguments["metric"] for _, arguments in host.told] == [2, 2, 3]
+    assert [arguments["metric"] for _, arguments in host.notifications] == [2, 2, 3]
 
 
-def test_values_are_told(host):
+def test_values_are_sent(host):
     counter, gauge, histogram = (family(kind) for kind in MetricKind)
     counter.Metric().increment(2)
     counter.Metric().increment(np.float32(0.5))
     gauge.Metric().increment(-5.5)
     gauge.Metric().set(True)
     histogram.Metric(buckets=[1, 2.5]).observe(1.5)
-    verbs = [(verb, arguments["value"]) for verb, arguments in host.told]
+    verbs = [(verb, arguments["value"]) for verb, arguments in host.notifications]
     assert verbs == [
         ("metric_add", 2),
         ("metric_add", 0.5),
@@ -91,27 +91,27 @@ def test_values_are_told(host):
         ("metric_observe", 1.5),
     ]
     assert all(type(value) is float for _, value in verbs)
-    assert host.asked[-1][1]["buckets"] == [1.0, 2.5]
+    assert host.queries[-1][1]["buckets"] == [1.0, 2.5]
 
 
-def test_a_value_is_asked_for(host):
+def test_a_value_is_queried(host):
     host.answers["metric_value"] = 3
     value = family().Metric().value()
     assert value == 3
     assert type(value) is float
-    assert host.asked[-1] == ("metric_value", {"metric": 2})
+    assert host.queries[-1] == ("metric_value", {"metric": 2})
 
 
-def test_counters_do_not_count_down(host):
+def test_counters_cannot_decrease(host):
     metric = family().Metric()
     assert refusal(metric.increment, -2) == (
         f"Failed to increment metric value: {PREFIX}"
         "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by non-negative values."
     )
-    assert host.told == []
+    assert host.notifications == []
     metric.increment(0)
     metric.increment(math.inf)
-    assert len(host.told) == 2
+    assert len(host.notifications) == 2
 
 
 @pytest.mark.parametrize(
@@ -150,10 +150,10 @@ def test_counters_do_not_count_down(host):
         ),
     ],
 )
-def test_a_kind_knows_its_operations_alone(host, kind, function, arguments, text):
+def test_operations_of_other_kinds_are_rejected(host, kind, function, arguments, text):
     metric = family(MetricKind[kind]).Metric(buckets=[1.0] if kind == "HISTOGRAM" else None)
     assert refusal(getattr(metric, function), *arguments) == text.format(PREFIX)
-    assert host.told == []
+    assert host.notifications == []
 
 
 @pytest.mark.parametrize("function", ["increment", "set", "observe"])
@@ -171,17 +171,17 @@ def test_values_are_numbers(function, value):
 @pytest.mark.parametrize(
     "arguments", [(5, "d", MetricKind.GAUGE), ("n", None, MetricKind.GAUGE), ("n", "d", 0), ("n", "d", "GAUGE")]
 )
-def test_other_types_of_arguments_are_refused_in_tritons_words(host, arguments):
+def test_wrong_argument_types_have_tritons_error(host, arguments):
     with pytest.raises(TypeError) as caught:
         MetricFamily(*arguments)
     assert str(caught.value).startswith(
         "__init__(): incompatible constructor arguments. The following argument types are supported:\n    1. "
         "c_python_backend_utils.MetricFamily(name: str, description: str, kind: c_python_backend_utils.MetricKind)"
     )
-    assert host.asked == []
+    assert host.queries == []
 
 
-def test_what_the_server_refuses_the_model_learns(host):
+def test_errors_of_the_server_are_raised(host):
     host.answers["metric_family"] = TritonModelException("Invalid metric name")
     assert refusal(family) == f"Error when creating MetricFamily: {PREFIX}Invalid metric name"
     host.answers["metric_family"] = 1
@@ -192,13 +192,13 @@ def test_what_the_server_refuses_the_model_learns(host):
     assert refusal(family().Metric().value) == f"Failed to get metric value: {PREFIX}gone"
 
 
-def test_a_refused_metric_can_be_tried_again(host):
+def test_a_rejected_metric_can_be_created_again(host):
     counter = family()
     host.answers["metric"] = TritonModelException("not now")
     refusal(counter.Metric)
     host.answers["metric"] = 9
     counter.Metric().increment(1)
-    assert host.told == [("metric_add", {"metric": 9, "value": 1.0})]
+    assert host.notifications == [("metric_add", {"metric": 9, "value": 1.0})]
 
 
 @pytest.mark.parametrize("labels", [[1], "a", 5, ()])
@@ -212,12 +212,12 @@ def test_labels_are_text(host):
         assert refusal(family().Metric, labels) == text
     with pytest.raises(TypeError, match="is not JSON serializable"):
         family().Metric({"a": object()})
-    assert all(verb == "metric_family" for verb, _ in host.asked)
+    assert all(verb == "metric_family" for verb, _ in host.queries)
 
 
-def test_keys_of_labels_become_text(host):
+def test_keys_of_labels_are_converted_to_strings(host):
     family().Metric({1: "a"})
-    assert host.asked[-1][1]["labels"] == {"1": "a"}
+    assert host.queries[-1][1]["labels"] == {"1": "a"}
 
 
 def test_buckets_belong_to_histograms():
@@ -231,24 +231,28 @@ def test_buckets_belong_to_histograms():
         histogram.Metric(buckets=[1, "x"])
 
 
-def test_metrics_are_shown_while_their_family_lives(host):
+def test_metrics_exist_while_their_family_exists(host):
     counter = MetricFamily("n", "d", MetricFamily.COUNTER)
     counter.Metric({"a": "1"}).increment(1)
     counter.Metric({"a": "2"})
-    host.told.clear()
+    host.notifications.clear()
     gc.collect()
-    assert host.told == []
+    assert host.notifications == []
     del counter
     gc.collect()
-    assert host.told == [("metric_drop", {"id": 2}), ("metric_drop", {"id": 3}), ("metric_family_drop", {"id": 1})]
+    assert host.notifications == [
+        ("metric_drop", {"id": 2}),
+        ("metric_drop", {"id": 3}),
+        ("metric_family_drop", {"id": 1}),
+    ]
 
 
-def test_a_metric_without_its_family_does_nothing(host):
+def test_a_metric_without_its_family_raises_errors(host):
     counter = MetricFamily("n", "d", MetricFamily.COUNTER)
     metric = counter.Metric()
     del counter
     gc.collect()
-    host.told.clear()
+    host.notifications.clear()
     gone = (
         "Invalid metric operation as the corresponding 'MetricFamily' has been deleted. The 'MetricFamily' object "
         "should be deleted AFTER its corresponding 'Metric' objects have been deleted."
@@ -257,11 +261,11 @@ def test_a_metric_without_its_family_does_nothing(host):
     assert refusal(metric.set, 1) == f"Failed to set metric value: {gone}"
     assert refusal(metric.observe, 1) == f"Failed to observe metric value: {gone}"
     assert refusal(metric.value) == f"Failed to get metric value: {gone}"
-    assert host.told == []
+    assert host.notifications == []
 
 
-def test_a_family_that_was_refused_is_not_dropped(host):
+def test_a_rejected_family_is_not_dropped(host):
     host.answers["metric_family"] = TritonModelException("no")
     refusal(family)
     gc.collect()
-    assert host.told == []
+    assert host.notifications == []

@@ -7,12 +7,12 @@ import pytest
 from tritonpy_worker.api.model_config import ModelConfig
 
 
-def config(**said):
-    return ModelConfig(json.dumps({"name": "m", "max_batch_size": 0, "input": [], "output": [], **said}))
+def config(**fields):
+    return ModelConfig(json.dumps({"name": "m", "max_batch_size": 0, "input": [], "output": [], **fields}))
 
 
 def refusal(function, *arguments):
-    with pytest.raises(ValueError) as caught:  # the text is compared
+    with pytest.raises(ValueError) as caught:  # its text is compared
         function(*arguments)
     return str(caught.value)
 
@@ -44,7 +44,7 @@ def test_dynamic_batching_is_chosen():
     assert completed.as_dict()["dynamic_batching"] == {}
 
 
-def test_dynamic_batching_stays_as_it_is():
+def test_existing_dynamic_batching_is_kept():
     completed = config(dynamic_batching={"max_queue_delay_microseconds": 5})
     completed.set_dynamic_batching()
     assert completed.as_dict()["dynamic_batching"] == {"max_queue_delay_microseconds": 5}
@@ -68,7 +68,7 @@ def test_tensors_are_added(kind):
 
 
 @pytest.mark.parametrize("kind", ["input", "output"])
-def test_what_is_open_is_completed_and_the_rest_is_kept(kind):
+def test_unset_fields_are_completed_and_others_are_kept(kind):
     completed = config(**{kind: [{"name": "x", "data_type": "TYPE_INVALID", "dims": [], "is_shape_tensor": True}]})
     getattr(completed, f"add_{kind}")(tensor(dims=[2, -1]))
     assert completed.as_dict()[kind] == [tensor(dims=[2, -1], is_shape_tensor=True)]
@@ -86,7 +86,7 @@ def test_an_input_may_be_optional():
 
 
 @pytest.mark.parametrize("kind", ["input", "output"])
-def test_what_is_said_is_not_contradicted(kind):
+def test_contradictions_are_rejected(kind):
     completed = config(**{kind: [tensor()]})
     add = getattr(completed, f"add_{kind}")
     assert refusal(add, tensor(data_type="TYPE_INT32")) == (
@@ -102,7 +102,7 @@ def test_what_is_said_is_not_contradicted(kind):
     ("kind", "allowed"),
     [("input", "'name', 'data_type', 'dims' and 'optional'"), ("output", "'name', 'data_type' and 'dims'")],
 )
-def test_other_properties_are_refused(kind, allowed):
+def test_other_properties_are_rejected(kind, allowed):
     assert refusal(getattr(config(), f"add_{kind}"), tensor(reshape={})) == (
         f"{kind} 'x' in auto-complete-config function for model 'm' contains property other than {allowed}."
     )
@@ -122,7 +122,7 @@ def test_missing_properties_are_named(kind):
 
 
 @pytest.mark.parametrize("decoupled", [True, False])
-def test_a_transaction_policy_is_set_once(decoupled):
+def test_a_transaction_policy_can_be_set_once(decoupled):
     completed = config()
     completed.set_model_transaction_policy({"decoupled": decoupled})
     completed.set_model_transaction_policy({"decoupled": decoupled})

@@ -18,7 +18,7 @@ def refusal(function, *arguments, **named):
 def test_a_model_is_loaded(host):
     load_model("other")
     load_model(model_name="other", config='{"max_batch_size": 8}', files={"file:1/model.onnx": b"\0\1", "file:a": b""})
-    assert host.asked == [
+    assert host.queries == [
         ("load_model", {"name": "other", "config": "", "files": {}}),
         ("load_model", {
             "name": "other", "config": '{"max_batch_size": 8}', "files": {"file:1/model.onnx": "AAE=", "file:a": ""},
@@ -29,17 +29,17 @@ def test_a_model_is_loaded(host):
 def test_a_model_is_unloaded(host):
     unload_model("other")
     unload_model("other", unload_dependents=True)
-    assert host.asked == [
+    assert host.queries == [
         ("unload_model", {"name": "other", "unload_dependents": False}),
         ("unload_model", {"name": "other", "unload_dependents": True}),
     ]
 
 
-@pytest.mark.parametrize(("version", "asked"), [("", -1), ("3", 3), ("0", 0), (" 7", 7), ("+2", 2), ("12abc", 12)])
-def test_readiness_is_asked_for(host, version, asked):
+@pytest.mark.parametrize(("version", "expected"), [("", -1), ("3", 3), ("0", 0), (" 7", 7), ("+2", 2), ("12abc", 12)])
+def test_readiness_is_queried(host, version, expected):
     host.answers["is_model_ready"] = True
     assert is_model_ready("other", model_version=version) is True
-    assert host.asked == [("is_model_ready", {"name": "other", "version": asked})]
+    assert host.queries == [("is_model_ready", {"name": "other", "version": expected})]
     host.answers["is_model_ready"] = False
     assert is_model_ready("other") is False
 
@@ -53,10 +53,10 @@ def test_a_version_is_a_number(host, version, detail):
         f"Failed to check model readiness: {PREFIX}failed to get model version from specified version string "
         f"'{version}'{detail}, version should be an integral value > 0"
     )
-    assert host.asked == []
+    assert host.queries == []
 
 
-def test_what_the_server_refuses_the_model_learns(host):
+def test_errors_of_the_server_are_raised(host):
     host.answers = dict.fromkeys(("load_model", "unload_model", "is_model_ready"), REFUSED)
     assert refusal(load_model, "other") == f"Failed to load model: {PREFIX}Server not ready"
     assert refusal(unload_model, "other") == f"Failed to unload model: {PREFIX}Server not ready"
@@ -74,14 +74,14 @@ def test_what_the_server_refuses_the_model_learns(host):
         (is_model_ready, ("other", 1), "(model_name: str, model_version: str = '') -> bool"),
     ],
 )
-def test_other_types_of_arguments_are_refused_in_tritons_words(host, function, arguments, signature):
+def test_wrong_argument_types_have_tritons_error(host, function, arguments, signature):
     with pytest.raises(TypeError) as caught:
         function(*arguments)
     assert str(caught.value).startswith(
         f"{function.__name__}(): incompatible function arguments. The following argument types are supported:\n"
         f"    1. {signature}\n\nInvoked with: "
     )
-    assert host.asked == []
+    assert host.queries == []
 
 
 def test_files_are_bytes_by_path(host):
@@ -94,4 +94,4 @@ def test_files_are_bytes_by_path(host):
             load_model("other", files={"file:a": content})
     with pytest.raises(RuntimeError, match=r"^Unable to cast Python instance to C"):
         load_model("other", files={1: b"x"})
-    assert host.asked == []
+    assert host.queries == []

@@ -5,17 +5,17 @@ import json
 import pytest
 
 from tritonpy_worker.api.errors import TritonModelException
-from tritonpy_worker.api.parameters import as_received_text, as_text, checked
+from tritonpy_worker.api.parameters import as_received_text, as_text, check_parameters
 
 GIVEN = {"z": 1, "a": 'x é"/\n\x01', "b": True, "n": -5, "big": 9007199254740993}
 
 
-def test_what_a_model_gives_is_copied():
+def test_parameters_are_copied():
     given = dict(GIVEN)
-    kept = checked(given)
+    kept = check_parameters(given)
     given["z"] = 2
     assert kept == GIVEN
-    assert checked(None) == {}
+    assert check_parameters(None) == {}
 
 
 @pytest.mark.parametrize(
@@ -30,17 +30,17 @@ def test_what_a_model_gives_is_copied():
         ({"a": b"x"}, "Expect parameters values to have type bool/int/str, found type <class 'bytes'>"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_in_tritons_words(given, text):
+def test_invalid_parameters_have_tritons_error(given, text):
     with pytest.raises(TritonModelException) as caught:
-        checked(given)
+        check_parameters(given)
     assert str(caught.value) == text
 
 
-def test_a_models_own_parameters_are_shown_as_python_writes_them():
+def test_a_models_own_parameters_have_pythons_json_format():
     assert as_text({"a": "é", "c": 3}) == '{"a": "\\u00e9", "c": 3}'
 
 
-def test_received_parameters_are_shown_as_the_server_writes_them():
+def test_received_parameters_have_the_servers_json_format():
     assert as_received_text({**GIVEN, "f": 1.5}) == (
         '{"z":1,"a":"x é\\"/\\n\\u0001","b":true,"n":-5,"big":9007199254740993,"f":1.5}'
     )

@@ -25,9 +25,9 @@ def made(**given):
     return InferenceRequest(**{"inputs": [X], "requested_output_names": ["O"], "model_name": "other", **given})
 
 
-def received(host, number=5, parameters=None, wanted=("O", "P"), **given):
+def received(host, number=5, parameters=None, output_names=("O", "P"), **given):
     fields = {"request_id": "r", "correlation_id": 7, "inputs": (X, Y), "flags": 1, "timeout": 500, **given}
-    return InferenceRequest.received(host, number, wanted=wanted, parameters=parameters or {}, **fields)
+    return InferenceRequest.received(host, number, output_names=output_names, parameters=parameters or {}, **fields)
 
 
 def refusal(function, *arguments, **named):
@@ -36,7 +36,7 @@ def refusal(function, *arguments, **named):
     return str(caught.value)
 
 
-def test_a_received_request_shows_what_the_client_said(host):
+def test_a_received_request_has_the_clients_fields(host):
     request = received(host, parameters={"a": 1, "b": "x"})
     assert request.number == 5
     assert request.request_id() == "r"
@@ -48,7 +48,7 @@ def test_a_received_request_shows_what_the_client_said(host):
     assert request.timeout() == 500
 
 
-def test_lists_and_sets_are_the_callers_to_change(host):
+def test_returned_lists_and_sets_are_copies(host):
     request = received(host)
     request.inputs().clear()
     request.requested_output_names().clear()
@@ -60,7 +60,7 @@ def test_a_sequence_may_have_a_name(host):
     assert received(host, correlation_id="s").correlation_id() == "s"
 
 
-def test_the_host_knows_what_is_cancelled(host):
+def test_the_host_reports_cancellation(host):
     request = received(host)
     assert not request.is_cancelled()
     host.cancelled.add(5)
@@ -68,7 +68,7 @@ def test_the_host_knows_what_is_cancelled(host):
     assert request.get_response_sender().is_cancelled()
 
 
-def test_the_trace_of_a_received_request_is_the_hosts(host):
+def test_the_trace_of_a_received_request_comes_from_the_host(host):
     request = received(host)
     assert request.trace().get_context() is None
     host.contexts[5] = '{"traceparent":"00"}'
@@ -104,7 +104,7 @@ def test_a_request_has_one_sender():
     assert [tensor.name() for tensor in response.output_tensors()] == ["P"]
 
 
-def test_threads_that_ask_at_once_get_the_same_sender():
+def test_concurrent_threads_get_the_same_sender():
     request, start, senders = received(FakeHost()), Barrier(8), []
 
     def run():
@@ -119,7 +119,7 @@ def test_threads_that_ask_at_once_get_the_same_sender():
     assert len(set(map(id, senders))) == 1
 
 
-def test_a_decoupled_request_that_is_let_go_unanswered_is_reported():
+def test_a_deleted_decoupled_request_without_response_is_reported():
     host = FakeHost(decoupled=True)
     request = received(host)
     assert host.abandoned == []
@@ -137,14 +137,14 @@ def test_a_sender_outlives_its_request():
     assert host.sent == [(5, None, True)]
 
 
-def test_another_request_that_is_let_go_is_answered_by_the_runtime():
+def test_other_deleted_requests_are_not_reported():
     host = FakeHost()
     received(host)
     gc.collect()
     assert host.abandoned == []
 
 
-def test_a_made_request_shows_what_was_given():
+def test_a_created_request_has_the_given_fields():
     trace = received(FakeHost()).trace()
     request = InferenceRequest(
         "r", "s", (X, Y), ("O", "P", "O"), "other", 3, 2, 1000, trace=trace, parameters={"a": True, "c": 3}
@@ -161,7 +161,7 @@ def test_a_made_request_shows_what_was_given():
     assert not request.is_cancelled()
 
 
-def test_what_is_not_given_is_tritons_default():
+def test_defaults_are_tritons():
     request = made()
     assert (request.request_id(), request.correlation_id(), request.flags(), request.timeout()) == ("", 0, 0, 0)
     assert request.parameters() == "{}"
@@ -177,7 +177,7 @@ def test_the_limits_of_numbers():
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 64, "\ud800"])
-def test_a_correlation_id_that_no_protocol_can_carry_is_refused(value):
+def test_correlation_ids_that_no_protocol_can_carry_are_rejected(value):
     with pytest.raises(RuntimeError, match=r"^Unable to cast Python instance to C"):
         made(correlation_id=value)
 
@@ -197,7 +197,7 @@ def test_a_correlation_id_is_a_number_or_text(value):
         {"preferred_memory": 1}, {"trace": "t"},
     ],
 )  # fmt: skip
-def test_other_types_of_arguments_are_refused_in_tritons_words(given):
+def test_wrong_argument_types_have_tritons_error(given):
     with pytest.raises(TypeError) as caught:
         made(**given)
     assert str(caught.value).startswith(
@@ -206,12 +206,12 @@ def test_other_types_of_arguments_are_refused_in_tritons_words(given):
     )
 
 
-def test_a_request_without_arguments_is_refused():
+def test_a_request_without_arguments_is_rejected():
     with pytest.raises(TypeError, match="incompatible constructor arguments"):
         InferenceRequest()
 
 
-def test_none_and_empty_names_are_refused_in_tritons_words():
+def test_none_and_empty_names_have_tritons_error():
     assert refusal(made, inputs=[X, None], request_id="7") == (
         "Input tensor for request with id '7' and model name 'other' should not be empty."
     )
@@ -220,18 +220,18 @@ def test_none_and_empty_names_are_refused_in_tritons_words():
     )
 
 
-def test_bad_parameters_are_refused():
+def test_invalid_parameters_are_rejected():
     assert refusal(made, parameters={"a": None}).startswith("Expect parameters values to have type bool/int/str")
 
 
-def test_a_made_request_has_nobody_to_answer():
+def test_a_created_request_cannot_have_responses():
     sender = made().get_response_sender()
     assert refusal(sender.send, InferenceResponse()) == (
         "Unable to send response. Response sender has no reference to the decoupled state of the model."
     )
 
 
-def test_a_call_carries_everything(host):
+def test_a_call_has_all_fields(host):
     host.responses = [InferenceResponse()]
     memory = PreferredMemory(TRITONSERVER_MEMORY_CPU)
     request = InferenceRequest(
@@ -257,7 +257,7 @@ def test_a_call_carries_everything(host):
     ]
 
 
-def test_a_call_of_nothing_special_says_so(host):
+def test_defaults_of_a_call(host):
     host.responses = [InferenceResponse()]
     made().exec()
     (call,) = host.calls
@@ -281,7 +281,7 @@ def test_a_decoupled_call_gives_an_iterator(host):
         assert host.calls[-1].decoupled is True
 
 
-def test_the_choice_is_true_or_false(host):
+def test_decoupled_must_be_a_truth_value(host):
     for bad in ("x", None):
         for function in ("exec", "async_exec"):
             with pytest.raises(TypeError, match=rf"^{function}\(\): incompatible function arguments"):
@@ -289,7 +289,7 @@ def test_the_choice_is_true_or_false(host):
     assert host.calls == []
 
 
-def test_the_host_may_refuse_the_moment(host):
+def test_the_host_may_reject_a_call(host):
     def call(call):
         raise TritonModelException("BLS is only supported during the 'execute' function.")
 
@@ -308,7 +308,7 @@ def test_a_request_belongs_to_the_model_that_made_it(host):
 
 def test_without_a_model_there_is_no_server():
     request = made()
-    with pytest.raises(RuntimeError, match="only from within a model"):
+    with pytest.raises(RuntimeError, match="only from a model"):
         request.exec()
     token = hosts._CURRENT.set(FakeHost())
     try:
@@ -318,12 +318,12 @@ def test_without_a_model_there_is_no_server():
         hosts._CURRENT.reset(token)
 
 
-def test_a_received_request_is_not_executed_again(host):
-    assert "make a new InferenceRequest" in refusal(received(host).exec)
+def test_a_received_request_cannot_be_executed(host):
+    assert "create a new InferenceRequest" in refusal(received(host).exec)
     assert host.calls == []
 
 
-def test_an_async_call_starts_at_once_and_is_awaited(host):
+def test_an_async_call_starts_immediately_and_is_awaited(host):
     host.responses = [InferenceResponse()]
 
     async def run():

@@ -10,7 +10,7 @@ from tritonpy_worker.api.tensor import Tensor
 A, B = Tensor("A", np.zeros(1)), Tensor("B", np.zeros(2))
 
 
-def test_nothing_given_is_nothing_said():
+def test_a_response_without_arguments_is_empty():
     response = InferenceResponse()
     assert response.output_tensors() == []
     assert not response.has_error()
@@ -19,7 +19,7 @@ def test_nothing_given_is_nothing_said():
 
 
 @pytest.mark.parametrize("outputs", [[A, B], (A, B)])
-def test_outputs_keep_their_order_and_the_list_is_the_callers(outputs):
+def test_outputs_keep_their_order_and_the_list_is_a_copy(outputs):
     response = InferenceResponse(output_tensors=outputs)
     assert response.output_tensors() == [A, B]
     response.output_tensors().clear()
@@ -40,12 +40,12 @@ def test_parameters_are_json_text():
     assert response.parameters() == '{"a": 1, "b": "x"}'
 
 
-def test_bad_parameters_are_refused():
+def test_invalid_parameters_are_rejected():
     with pytest.raises(TritonModelException, match="Expect parameters values"):
         InferenceResponse(parameters={"a": []})
 
 
-def test_none_is_no_tensor():
+def test_none_is_not_a_tensor():
     with pytest.raises(TritonModelException, match=r"^Output tensor for inference response should not be empty\.$"):
         InferenceResponse([A, None])
 
@@ -65,7 +65,7 @@ def test_none_is_no_tensor():
         ([], TritonModelException("x")),
     ],
 )
-def test_other_types_of_arguments_are_refused_in_tritons_words(arguments):
+def test_wrong_argument_types_have_tritons_error(arguments):
     with pytest.raises(TypeError) as caught:
         InferenceResponse(*arguments)
     assert str(caught.value).startswith(
@@ -74,7 +74,7 @@ def test_other_types_of_arguments_are_refused_in_tritons_words(arguments):
     )
 
 
-def test_a_received_response_shows_what_came():
+def test_a_received_response_has_its_fields():
     error = TritonError("no")
     response = InferenceResponse.received((A, B), error, {"a": 1, "b": "é"})
     assert response.output_tensors() == [A, B]
@@ -83,11 +83,11 @@ def test_a_received_response_shows_what_came():
     assert InferenceResponse.received((), None, {}).parameters() == "{}"
 
 
-def test_an_answer_that_only_ends_a_request_has_no_parameters_at_all():
+def test_a_response_that_only_ends_a_request_has_no_parameters():
     assert InferenceResponse.received((), None, None).parameters() == ""
 
 
-def test_a_requester_gets_the_outputs_that_it_asked_for():
+def test_a_response_can_be_restricted_to_requested_outputs():
     response = InferenceResponse([A, B, A], parameters={"a": 1})
     for names in ({"A", "B", "C"}, ("A", "B"), frozenset(("B", "A"))):
         assert response.restricted(names) is response

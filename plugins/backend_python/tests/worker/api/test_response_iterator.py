@@ -12,7 +12,7 @@ from .fake_host import FakeStream
 ONE, TWO, LAST = (InferenceResponse() for _ in range(3))
 
 
-def test_responses_come_in_their_order_and_can_be_gone_through_again():
+def test_responses_are_in_order_and_can_be_iterated_again():
     responses = ResponseIterator(FakeStream([ONE, TWO, LAST]))
     assert list(responses) == [ONE, TWO, LAST]
     with pytest.raises(StopIteration):
@@ -22,7 +22,7 @@ def test_responses_come_in_their_order_and_can_be_gone_through_again():
     assert list(responses) == [TWO, LAST]
 
 
-def test_an_interrupted_loop_goes_on():
+def test_an_interrupted_iteration_continues():
     responses = ResponseIterator(FakeStream([ONE, TWO, LAST]))
     for response in responses:
         assert response is ONE
@@ -31,11 +31,11 @@ def test_an_interrupted_loop_goes_on():
     assert list(responses) == [LAST]
 
 
-def test_no_responses_are_none():
+def test_a_stream_without_responses():
     assert list(ResponseIterator(FakeStream([]))) == []
 
 
-def test_a_call_is_cancelled_while_it_lasts():
+def test_a_running_call_can_be_cancelled():
     stream = FakeStream([ONE])
     responses = ResponseIterator(stream)
     next(responses)
@@ -43,7 +43,7 @@ def test_a_call_is_cancelled_while_it_lasts():
     assert stream.cancelled
 
 
-def test_a_call_that_is_over_is_not():
+def test_a_finished_call_is_not_cancelled():
     stream = FakeStream([ONE])
     responses = ResponseIterator(stream)
     list(responses)
@@ -51,7 +51,7 @@ def test_a_call_that_is_over_is_not():
     assert not stream.cancelled
 
 
-def test_a_call_is_cancelled_while_another_thread_waits():
+def test_a_call_can_be_cancelled_while_another_thread_waits():
     class Waiting(FakeStream):
         def __init__(self):
             super().__init__([])
@@ -74,7 +74,7 @@ def test_a_call_is_cancelled_while_another_thread_waits():
     reader.join()
 
 
-def test_what_goes_wrong_reaches_the_reader():
+def test_errors_of_the_stream_are_raised():
     class Broken(FakeStream):
         def __next__(self):
             raise ConnectionError("gone")

@@ -18,9 +18,9 @@ UNABLE = "Unable to send response. "
 CLOSED = UNABLE + "Response sender has been closed."
 
 
-def sender(decoupled=True, wanted=("A",)):
+def sender(decoupled=True, output_names=("A",)):
     host = FakeHost(decoupled)
-    return host, InferenceResponseSender(host, 7, wanted)
+    return host, InferenceResponseSender(host, 7, output_names)
 
 
 def refusal(function, *arguments, **named):
@@ -29,7 +29,7 @@ def refusal(function, *arguments, **named):
     return str(caught.value)
 
 
-def test_a_decoupled_model_answers_any_number_of_times():
+def test_a_decoupled_model_sends_any_number_of_responses():
     host, out = sender()
     first, last = InferenceResponse(), InferenceResponse()
     out.send(first)
@@ -45,7 +45,7 @@ def test_a_decoupled_model_may_end_a_request_without_a_response():
     assert host.sent == [(7, None, True)]
 
 
-def test_after_the_end_nothing_passes():
+def test_responses_after_the_final_one_are_rejected():
     host, out = sender()
     out.send(flags=FINAL)
     assert refusal(out.send, InferenceResponse()) == CLOSED
@@ -60,8 +60,8 @@ def test_the_runtime_can_close_it():
     assert host.sent == []
 
 
-def test_only_wanted_outputs_are_sent():
-    host, out = sender(wanted=("A",))
+def test_only_requested_outputs_are_sent():
+    host, out = sender(output_names=("A",))
     given = InferenceResponse([Tensor("B", np.zeros(1)), Tensor("A", np.zeros(1))])
     out.send(given, FINAL)
     ((_, response, _),) = host.sent
@@ -70,7 +70,7 @@ def test_only_wanted_outputs_are_sent():
 
 
 @pytest.mark.parametrize("decoupled", [True, False])
-def test_unknown_flags_are_refused(decoupled):
+def test_unknown_flags_are_rejected(decoupled):
     host, out = sender(decoupled)
     for flags in (2, 3, 7):
         assert refusal(out.send, InferenceResponse(), flags=flags) == UNABLE + "Unsupported flag provided."
@@ -78,7 +78,7 @@ def test_unknown_flags_are_refused(decoupled):
 
 
 @pytest.mark.parametrize("decoupled", [True, False])
-def test_nothing_at_all_is_refused(decoupled):
+def test_an_empty_send_is_rejected(decoupled):
     text = "Inference Response object must be provided when the response flags is set to zero."
     assert refusal(sender(decoupled)[1].send) == text
     assert refusal(sender(decoupled)[1].send, None, 0) == text
@@ -87,7 +87,7 @@ def test_nothing_at_all_is_refused(decoupled):
 @pytest.mark.parametrize(
     "arguments", [("x",), (InferenceResponse(), -1), (InferenceResponse(), "1"), (None, None), (5, 1)]
 )
-def test_other_types_of_arguments_are_refused_in_tritons_words(arguments):
+def test_wrong_argument_types_have_tritons_error(arguments):
     host, out = sender()
     with pytest.raises(TypeError) as caught:
         out.send(*arguments)
@@ -99,7 +99,7 @@ def test_other_types_of_arguments_are_refused_in_tritons_words(arguments):
     assert host.sent == []
 
 
-def test_other_models_answer_once_and_may_then_end():
+def test_other_models_respond_once_and_may_then_end_the_request():
     host, out = sender(decoupled=False)
     assert (
         refusal(out.send, flags=FINAL)
@@ -116,14 +116,14 @@ def test_other_models_answer_once_and_may_then_end():
     assert [final for _, _, final in host.sent] == [False, True]
 
 
-def test_other_models_may_answer_and_end_at_once():
+def test_other_models_may_respond_with_the_final_flag():
     host, out = sender(decoupled=False)
     out.send(InferenceResponse(), FINAL)
     assert refusal(out.send, flags=FINAL) == CLOSED
     assert len(host.sent) == 1
 
 
-def test_an_answer_in_the_return_value_counts():
+def test_a_returned_response_counts():
     host, out = sender(decoupled=False)
     out.count(InferenceResponse(), final=True)
     assert out.closed
@@ -131,7 +131,7 @@ def test_an_answer_in_the_return_value_counts():
     assert "more than one response" in refusal(out.send, InferenceResponse())
 
 
-def test_a_sender_without_a_received_request_has_nobody_to_answer():
+def test_a_sender_without_a_received_request_rejects_responses():
     out = InferenceResponseSender(None, 0, ("A",))
     text = UNABLE + "Response sender has no reference to the decoupled state of the model."
     assert refusal(out.send, InferenceResponse()) == text
@@ -139,13 +139,13 @@ def test_a_sender_without_a_received_request_has_nobody_to_answer():
     assert not out.is_cancelled()
 
 
-def test_what_the_server_refuses_the_model_learns():
+def test_errors_of_the_server_are_raised():
     host, out = sender()
     host.answers["send"] = TritonModelException("the client is gone")
     assert refusal(out.send, InferenceResponse()) == "the client is gone"
 
 
-def test_the_host_knows_what_is_cancelled():
+def test_the_host_reports_cancellation():
     host, out = sender()
     assert not out.is_cancelled()
     host.cancelled.add(7)
@@ -153,7 +153,7 @@ def test_the_host_knows_what_is_cancelled():
 
 
 @pytest.mark.parametrize("decoupled", [True, False])
-def test_a_sender_that_is_let_go_before_the_end_is_reported_once(decoupled):
+def test_an_open_sender_that_is_deleted_is_reported_once(decoupled):
     host, out = sender(decoupled)
     out.send(InferenceResponse())
     assert host.abandoned == []
@@ -163,7 +163,7 @@ def test_a_sender_that_is_let_go_before_the_end_is_reported_once(decoupled):
 
 
 @pytest.mark.parametrize("end", [lambda out: out.send(flags=FINAL), lambda out: out.close()])
-def test_a_sender_that_is_let_go_after_the_end_is_not(end):
+def test_a_closed_sender_that_is_deleted_is_not_reported(end):
     host, out = sender()
     end(out)
     del out
@@ -171,7 +171,7 @@ def test_a_sender_that_is_let_go_after_the_end_is_not(end):
     assert host.abandoned == []
 
 
-def test_nobody_is_told_of_a_sender_that_had_nobody():
+def test_a_deleted_sender_without_host_is_not_reported():
     InferenceResponseSender(None, 0, ())
     gc.collect()
 

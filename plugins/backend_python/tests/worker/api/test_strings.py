@@ -24,7 +24,7 @@ DIFFERENT = [b"", b"a", b"\xff" * 300, b"\0", b"tail\0"]
 
 
 @pytest.mark.parametrize("elements", [SAME, DIFFERENT, [b""] * 3, [b"x"], [b""]])
-def test_bytes_survive_both_ways_unchanged(elements):
+def test_bytes_survive_a_round_trip(elements):
     encoded = encode(objects(*elements))
     assert encoded.dtype == np.uint8
     assert encoded.tobytes() == wire(*elements)
@@ -35,7 +35,7 @@ def test_bytes_survive_both_ways_unchanged(elements):
 
 
 @pytest.mark.parametrize("elements", [[b"ab", b"cd", b"ef", b"gh"], [b"a", b"bc", b"", b"def"]])
-def test_elements_go_row_by_row(elements):
+def test_elements_are_in_row_major_order(elements):
     matrix = objects(*elements).reshape(2, 2)
     assert encode(matrix).tobytes() == wire(*elements)
     assert encode(matrix.T).tobytes() == wire(*[elements[index] for index in (0, 2, 1, 3)])
@@ -43,7 +43,7 @@ def test_elements_go_row_by_row(elements):
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
-def test_nothing_is_nothing_in_every_shape(shape):
+def test_empty_arrays_of_every_shape(shape):
     assert encode(np.empty(shape, object)).size == 0
     assert decode(np.empty(0, np.uint8), shape).shape == shape
 
@@ -57,21 +57,21 @@ def test_scalars_keep_their_shape():
     assert decoded.item() == b"one"
 
 
-def test_what_is_not_bytes_goes_as_its_text():
+def test_other_objects_are_sent_as_text():
     given = objects("é", 5, None, 2.5, b"x", np.bytes_(b"y"), np.str_("z"), bytearray(b"q"))
     expected = ["é".encode(), b"5", b"None", b"2.5", b"x", b"b'y'", b"z", b"bytearray(b'q')"]
     assert encode(given).tobytes() == wire(*expected)
 
 
-def test_text_alone_goes_as_utf8():
+def test_text_is_sent_in_utf8():
     assert encode(objects("a", "ü", "")).tobytes() == wire(b"a", "ü".encode(), b"")
 
 
-def test_fixed_size_bytes_go_without_their_padding():
+def test_fixed_size_bytes_are_sent_without_padding():
     assert encode(np.array([b"a", b"abc"])).tobytes() == wire(b"a", b"abc")
 
 
-def test_text_without_utf8_is_refused():
+def test_text_that_utf8_cannot_encode_is_rejected():
     with pytest.raises(UnicodeEncodeError):
         encode(objects("\ud800"))
 
@@ -103,19 +103,19 @@ def test_headers_that_only_look_like_a_matrix_are_read_one_by_one():
 
 
 @pytest.mark.parametrize("shape", [(1,), (3,), (2, 2), ()])
-def test_more_or_fewer_elements_than_the_shape_says_are_refused(shape):
+def test_a_wrong_number_of_elements_is_rejected(shape):
     with pytest.raises(ValueError, match="cannot reshape array of size 2"):
         decode(encode(objects(b"a", b"bcd")), shape)
 
 
-def test_the_decoded_array_is_the_models_own():
+def test_the_decoded_array_is_writable():
     encoded = encode(objects(b"a", b"b"))
     decoded = decode(encoded, (2,))
     decoded[0] = b"changed"
     assert encoded.tobytes() == wire(b"a", b"b")
 
 
-def test_the_functions_of_the_api_answer_as_tritons():
+def test_the_functions_of_the_api_return_tritons_results():
     assert serialize_byte_tensor(objects(b"a", "é")) == wire(b"a", "é".encode())
     assert serialize_byte_tensor(np.array([b"ab"])) == wire(b"ab")
     assert serialize_byte_tensor(np.empty(0, object)) == ()

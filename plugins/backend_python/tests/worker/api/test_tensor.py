@@ -8,7 +8,7 @@ import pytest
 
 from tritonpy_worker.api import strings
 from tritonpy_worker.api.errors import TritonModelException
-from tritonpy_worker.api.outgoing import outgoing
+from tritonpy_worker.api.outgoing_tensor import outgoing_tensor
 from tritonpy_worker.api.tensor import Tensor
 
 NUMBERS = ["?", "u1", "u2", "u4", "u8", "i1", "i2", "i4", "i8", "f2", "f4", "f8"]
@@ -22,7 +22,7 @@ def message(function, *arguments):
 
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 4)])
-def test_an_array_is_kept_as_it_is(dtype, shape):
+def test_an_array_is_not_copied(dtype, shape):
     array = np.ones(shape, dtype)
     tensor = Tensor("x", array)
     assert tensor.as_numpy() is array
@@ -53,7 +53,7 @@ def test_an_array_in_another_order_is_copied_into_rows():
 
 
 @pytest.mark.parametrize("dtype", ["U3", complex, ">f4", "M8[s]", [("a", "f4")], np.longdouble])
-def test_types_that_the_protocol_lacks_are_refused(dtype):
+def test_unsupported_types_are_rejected(dtype):
     assert message(Tensor, "x", np.zeros(2, dtype)) == "NumPy dtype is not supported."
 
 
@@ -62,12 +62,12 @@ def test_an_alias_of_a_type_is_the_type():
 
 
 @pytest.mark.parametrize("make", [lambda: Tensor("", np.zeros(1)), lambda: Tensor.from_dlpack("", np.zeros(1))])
-def test_an_empty_name_is_refused(make):
+def test_an_empty_name_is_rejected(make):
     assert message(make) == "Tensor name cannot be an empty string."
 
 
 @pytest.mark.parametrize("arguments", [("x", [1, 2]), ("x", 3.0), (5, np.zeros(2)), (None, np.zeros(2)), ("x", None)])
-def test_other_types_of_arguments_are_refused_in_tritons_words(arguments):
+def test_wrong_argument_types_have_tritons_error(arguments):
     with pytest.raises(TypeError) as caught:
         Tensor(*arguments)
     assert str(caught.value) == (
@@ -81,15 +81,15 @@ def test_a_name_may_be_bytes():
     assert Tensor(b"x", np.zeros(1)).name() == "x"
 
 
-def test_strings_are_fixed_when_the_tensor_is_made():
+def test_strings_are_encoded_when_the_tensor_is_created():
     array = np.array([b"before"], object)
     tensor = Tensor("x", array)
     array[0] = b"after"
-    assert strings.decode(outgoing(tensor).data, (1,)).tolist() == [b"before"]
+    assert strings.decode(outgoing_tensor(tensor).data, (1,)).tolist() == [b"before"]
     assert tensor.as_numpy() is array
 
 
-def test_received_strings_are_decoded_once_and_sent_on_as_they_came(monkeypatch):
+def test_received_strings_are_decoded_once_and_sent_unchanged(monkeypatch):
     data = strings.encode(np.array([b"a", b"bc"], object))
     tensor = Tensor.received("x", "BYTES", (2,), data)
     array = tensor.as_numpy()
@@ -97,42 +97,42 @@ def test_received_strings_are_decoded_once_and_sent_on_as_they_came(monkeypatch)
     assert tensor.as_numpy() is array
     array[0] = b"changed"
     monkeypatch.setattr(strings, "encode", None)
-    assert outgoing(tensor).data is data
+    assert outgoing_tensor(tensor).data is data
 
 
-def test_malformed_strings_are_noticed_by_who_looks(monkeypatch):
+def test_malformed_strings_raise_when_they_are_decoded(monkeypatch):
     tensor = Tensor.received("x", "BYTES", (1,), np.frombuffer(b"\5\0\0\0a", np.uint8))
-    assert outgoing(tensor).data.size == 5
+    assert outgoing_tensor(tensor).data.size == 5
     assert message(tensor.as_numpy) == "Invalid bytes tensor data: string extends beyond buffer"
 
 
-def test_what_is_written_into_a_received_array_is_what_is_sent_on():
+def test_changes_of_a_received_array_are_sent():
     data = np.zeros(3, np.float32)
     tensor = Tensor.received("x", "FP32", (3,), data)
     tensor.as_numpy()[:] = 7
-    assert outgoing(tensor).data.tolist() == [7, 7, 7]
+    assert outgoing_tensor(tensor).data.tolist() == [7, 7, 7]
 
 
-def test_bf16_is_no_business_of_numpys():
+def test_bf16_cannot_be_converted_to_numpy():
     tensor = Tensor.received("x", "BF16", (2,), np.array([0x3F80, 0x4000], np.uint16))
     assert message(tensor.as_numpy) == (
         "Tensor dtype is BF16 and cannot be converted to NumPy. Use to_dlpack() and from_dlpack() instead."
     )
 
 
-def test_strings_are_no_business_of_dlpacks():
+def test_strings_cannot_be_exported_by_dlpack():
     tensor = Tensor("x", np.array([b"a"]))
     for function in (tensor.to_dlpack, tensor.__dlpack__):
         assert message(function) == "DLPack does not have support for string tensors."
 
 
-def test_the_shape_is_the_callers_to_change():
+def test_the_returned_shape_is_a_copy():
     tensor = Tensor("x", np.zeros((2, 3)))
     tensor.shape().append(4)
     assert tensor.shape() == [2, 3]
 
 
-def test_tensors_are_equal_to_themselves_alone_and_can_be_watched():
+def test_tensors_compare_by_identity_and_support_weak_references():
     one, same = Tensor("x", np.zeros(1)), Tensor("x", np.zeros(1))
     assert one not in (same,)
     assert one in (same, one)

@@ -1,3 +1,6 @@
-"""What runs in a model's own interpreter: Python 3.9 and numpy suffice, tritonpy itself is not there."""
+"""The runtime in a model's interpreter.
+
+It needs only Python 3.9 and numpy; tritonpy is not available.
+"""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a scheduler adds to an execution: one row of each of its tensors is a further input of each request."""
+"""Inputs that a scheduler adds to an execution: each request gets one row of each tensor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from .api.tensor import Tensor
 
 
 def added_inputs(tensors: Sequence[Tensor], count: int) -> list[list[Tensor]]:
-    """Return the inputs that each of `count` requests, or slots, gets of `tensors`, which have a row for each."""
+    """Return the added inputs of each of `count` requests or slots.
+
+    `tensors` have a row for each.
+    """
     columns = [_rows(tensor, count) for tensor in tensors]
     return [[rows[row] for rows in columns] for row in range(count)]
 
@@ -20,5 +23,5 @@ def _rows(tensor: Tensor, count: int) -> list[Tensor]:
         strings = tensor.as_numpy()
         return [Tensor(name, strings[row : row + 1]) for row in range(count)]
     shape, data = (1, *tensor._shape[1:]), tensor._data
-    rows: Any = data.reshape((len(data), *shape))[:count]  # cut in one call, and not one by one
+    rows: Any = data.reshape((len(data), *shape))[:count]  # one call instead of one per row
     return [Tensor.received(name, datatype, shape, row) for row in rows]

@@ -1,4 +1,4 @@
-"""Responses to the requests that a model makes, where no model gave them."""
+"""Responses to a model's calls that no model sent."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from .api.response import InferenceResponse
 
 
 def failed(message: str, code: ErrorCode = ErrorCode.INTERNAL) -> InferenceResponse:
-    """Return the response that is an error."""
+    """Return an error response."""
     return InferenceResponse.received((), TritonError(message, code), {})
 
 
 def only(response: InferenceResponse) -> InferenceResponse:
-    """Return the one response of a model that is not decoupled: an error where it said nothing."""
+    """Return the response of a model that is not decoupled, or an error if it is empty."""
     return failed("Unexpected empty response.") if response._parameters is None else response

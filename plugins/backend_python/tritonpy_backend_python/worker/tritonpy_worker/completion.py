@@ -1,4 +1,4 @@
-"""A model's `auto_complete_config`."""
+"""Completion of a configuration by a model's `auto_complete_config`."""
 
 from __future__ import annotations
 
@@ -8,49 +8,57 @@ from collections.abc import Callable
 from typing import Any
 
 from .api.model_config import ModelConfig
-from .failure import Refused, describe
-from .forkable import fork
-from .ipc.lifeline import Lifeline
+from .failure import ModelContractError, describe_error
+from .fork_safety import fork
+from .ipc.parent_watch import ParentWatcher
 
 
 def complete(module: Any, name: str, config: str) -> str:
-    """Return the configuration, JSON text in and out, as the model's class completes it. Raises Refused, and what the model raises."""
+    """Return the configuration, as JSON text, after the model's class completed it.
+
+    Raises `ModelContractError`, and exceptions of the model.
+    """
     completed = ModelConfig(config)
     if hasattr(module.TritonPythonModel, "auto_complete_config"):
         completed = module.TritonPythonModel.auto_complete_config(completed)
     if not isinstance(completed, ModelConfig):
-        raise Refused(f"auto_complete_config function in model '{name}' must return a valid pb.ModelConfig object.")
+        raise ModelContractError(
+            f"auto_complete_config function in model '{name}' must return a valid pb.ModelConfig object."
+        )
     return json.dumps(completed.as_dict())
 
 
-def in_fork(act: Callable[[], str]) -> str:
-    """Return what `act` returns in a process of its own. Raises Refused with what it raises there, or with how the process ended."""
+def run_in_fork(act: Callable[[], str]) -> str:
+    """Return the result of `act` in a forked process.
+
+    Raises `ModelContractError` with its exception's text, or with the exit status of the process.
+    """
     read, write = os.pipe()
     tied, held = os.pipe()
     pid = fork()
     if pid == 0:
         os.close(read)
         os.close(held)
-        Lifeline(write).hold(tied)
-        _say(write, act)
+        ParentWatcher(write).watch_pipe(tied)
+        _write_result(write, act)
     os.close(write)
     os.close(tied)
     with os.fdopen(read) as pipe, os.fdopen(held):
-        said = pipe.read()
+        result = pipe.read()
         status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    if not said:
-        raise Refused(f"auto_complete_config ended its process with status {status}")
-    kind, text = json.loads(said)
+    if not result:
+        raise ModelContractError(f"auto_complete_config ended its process with status {status}")
+    kind, text = json.loads(result)
     if kind == "raised":
-        raise Refused(text)
+        raise ModelContractError(text)
     return str(text)
 
 
-def _say(descriptor: int, act: Callable[[], str]) -> None:
+def _write_result(descriptor: int, act: Callable[[], str]) -> None:
     try:
-        said = ["returned", act()]
-    except BaseException as error:  # SystemExit as well
-        said = ["raised", describe(error)]
+        result = ["returned", act()]
+    except BaseException as error:  # including SystemExit
+        result = ["raised", describe_error(error)]
     with os.fdopen(descriptor, "w") as pipe:
-        json.dump(said, pipe)
+        json.dump(result, pipe)
     os._exit(0)

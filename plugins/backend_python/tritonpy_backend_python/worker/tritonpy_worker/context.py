@@ -1,4 +1,4 @@
-"""Which execution the code that runs now belongs to."""
+"""The execution that the running code belongs to."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from contextvars import ContextVar
 
 
-class Current:
-    """An execution as the code in it is known by: in calls to other models and in the log.
+class ExecutionScope:
+    """An execution, as calls to other models and log lines refer to it.
 
-    `loop` is where the code runs that goes on after `execute` returned.
+    `loop` is the event loop of code that continues after `execute` returned.
     """
 
     __slots__ = ("execution", "first_request", "ids", "loop", "requests")
@@ -30,38 +30,40 @@ class Current:
         self.loop = loop
 
 
-# A context variable, so that coroutines and threads with a copied context are known as well.
-CURRENT: ContextVar[Current | None] = ContextVar("tritonpy_execution", default=None)
+# A context variable, so that coroutines and threads with a copied context have it too.
+CURRENT_EXECUTION: ContextVar[ExecutionScope | None] = ContextVar("tritonpy_execution", default=None)
 
 
-def caller() -> tuple[int, int]:
-    """Return the execution that the calling code belongs to and its request plus one; 0: none, or more than one request."""
-    current = CURRENT.get()
+def calling_execution() -> tuple[int, int]:
+    """Return the calling code's execution and its request plus one; 0 means none or several."""
+    current = CURRENT_EXECUTION.get()
     if current is None:
         return 0, 0
     return current.execution, current.first_request + 1 if current.requests == 1 else 0
 
 
-def leave_execution() -> None:
-    """Take note that the calling coroutine goes on after `execute` returned: no instance waits for the models that it calls."""
-    current = CURRENT.get()
+def mark_background() -> None:
+    """Mark the calling coroutine as continuing after `execute`: no instance waits for its calls."""
+    current = CURRENT_EXECUTION.get()
     if current is not None:
-        CURRENT.set(Current(0, current.first_request, current.requests, current.ids, get_running_loop()))
+        CURRENT_EXECUTION.set(
+            ExecutionScope(0, current.first_request, current.requests, current.ids, get_running_loop())
+        )
 
 
-def went_on() -> bool:
-    """Say whether the calling code goes on after `execute` returned."""
-    current = CURRENT.get()
+def detached() -> bool:
+    """Return true if the calling code continues after `execute` returned."""
+    current = CURRENT_EXECUTION.get()
     return current is not None and current.loop is not None
 
 
-def stops_loop() -> bool:
-    """Say whether the model's other coroutines stand still while the calling code waits for something without `await`."""
-    current = CURRENT.get()
+def blocks_loop() -> bool:
+    """Return true if blocking the calling code also blocks the model's other coroutines."""
+    current = CURRENT_EXECUTION.get()
     return current is not None and current.loop is not None and current.loop is _get_running_loop()
 
 
 def request_ids() -> list[str]:
-    """Return the clients' names for the requests that the calling code works on, as far as they have names."""
-    current = CURRENT.get()
+    """Return the non-empty client IDs of the requests that the calling code executes."""
+    current = CURRENT_EXECUTION.get()
     return [] if current is None else [each for each in current.ids if each]

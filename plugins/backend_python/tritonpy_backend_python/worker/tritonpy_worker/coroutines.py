@@ -1,4 +1,4 @@
-"""The event loop of a model that has coroutines: one, in a thread of its own, from the first coroutine on."""
+"""The event loop of a model's coroutines, in its own thread, started by the first coroutine."""
 
 from __future__ import annotations
 
@@ -6,42 +6,46 @@ import asyncio
 from threading import Lock, Thread
 from typing import Any
 
-from .pace import paced_task
+from .task_flow_control import flow_controlled_task
 
 
 class Coroutines:
-    """Runs coroutines for threads that are not the loop's."""
+    """Runs coroutines for threads other than the loop's."""
 
     def __init__(self) -> None:
         self._starting = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._paced = False
+        self._flow_controlled = False
         self._awaits_begin = False
-        # An event loop refers weakly to its tasks: without these, one that waits could be garbage-collected.
+        # An event loop only has weak references to its tasks: without these, a waiting task could
+        # be garbage-collected.
         self._background: set[Any] = set()
 
-    def pace(self) -> None:
-        """Hold coroutines whose streams have no room; to be said before the first of them."""
-        self._paced = True
+    def enable_flow_control(self) -> None:
+        """Let coroutines wait for the flow control of their streams.
+
+        Call this before the first coroutine.
+        """
+        self._flow_controlled = True
 
     def await_begin(self) -> None:
-        """Have `start` wait: who asks for a limit of time is to learn of a loop that stands still."""
+        """Let `start` wait for the first `await`, so that execution limits cover blocked loops."""
         self._awaits_begin = True
 
     def run(self, coroutine: Any) -> Any:
-        """Wait for the result. Raises what the coroutine raises."""
+        """Run a coroutine and return its result. Raises its exceptions."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._running()).result()
 
     def start(self, coroutine: Any) -> None:
-        """Let it run in the background; where that is wanted, wait until it has come to its first `await`."""
+        """Start a coroutine in the background. After `await_begin`, wait for its first `await`."""
         running = asyncio.run_coroutine_threadsafe(coroutine, self._running())
         self._background.add(running)
         running.add_done_callback(self._background.discard)
         if self._awaits_begin:
-            self.run(_nothing())  # the loop takes it up after that one
+            self.run(_nothing())  # the loop runs this after the coroutine's first step
 
     def stop(self) -> None:
-        """End the loop; what still runs on it is cancelled."""
+        """Stop the loop and cancel its tasks."""
         with self._starting:
             loop, self._loop = self._loop, None
         if loop is not None:
@@ -51,8 +55,8 @@ class Coroutines:
         with self._starting:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                if self._paced:
-                    self._loop.set_task_factory(paced_task)
+                if self._flow_controlled:
+                    self._loop.set_task_factory(flow_controlled_task)
                 Thread(target=_serve, args=(self._loop,), name="tritonpy-coroutines", daemon=True).start()
             return self._loop
 

@@ -1,4 +1,4 @@
-"""One call of a model's `execute`, and what Triton's rules say of the result."""
+"""Calls of a model's `execute`, and Triton's rules for the results."""
 
 from __future__ import annotations
 
@@ -14,32 +14,35 @@ from .api.errors import TritonError, TritonModelException
 from .api.request import InferenceRequest
 from .api.response import InferenceResponse
 from .api.response_sender import InferenceResponseSender
-from .context import leave_execution
+from .context import mark_background
 from .coroutines import Coroutines
-from .failure import Refused, describe, failure_of
+from .failure import ModelContractError, describe_error, failure_prefix
 from .memory import Reserve
 
 Requests = Sequence[InferenceRequest]
 
 
-class Sink(ABC):
-    """Where the requests of an execution go, each once. Called by the thread that executes."""
+class WorkerSink(ABC):
+    """The destination of an execution's requests, each exactly once.
+
+    Called by the executing thread.
+    """
 
     @abstractmethod
-    def answer(self, requests: Requests, responses: Sequence[InferenceResponse | None]) -> None:
-        """Give the final answer of each request that has a response."""
+    def respond(self, requests: Requests, responses: Sequence[InferenceResponse | None]) -> None:
+        """Send the final response of each request that has one."""
 
     @abstractmethod
     def fail(self, requests: Requests, text: str) -> None:
-        """Answer all of them with the same error."""
+        """Send the same error for all requests."""
 
     @abstractmethod
     def reschedule(self, request: InferenceRequest) -> None:
-        """Hand it back to the scheduler."""
+        """Return the request to the scheduler."""
 
     @abstractmethod
-    def leave_open(self, request: InferenceRequest) -> None:
-        """Its sender will answer it, or end without."""
+    def respond_later(self, request: InferenceRequest) -> None:
+        """Expect the final response, or the end, of the request's sender later."""
 
     @abstractmethod
     def log(self, level: str, message: str) -> None:
@@ -47,7 +50,10 @@ class Sink(ABC):
 
 
 class Executor:
-    """Executes batches on one model instance, one after the other. `model` is the object, `path` the file of its class."""
+    """Executes batches on one model instance sequentially.
+
+    `model` is the object, `path` the file of its class.
+    """
 
     def __init__(
         self,
@@ -55,7 +61,7 @@ class Executor:
         path: str,
         name: str,
         decoupled: bool,
-        sink: Sink,
+        sink: WorkerSink,
         coroutines: Coroutines,
         reserve: Reserve,
     ) -> None:
@@ -66,11 +72,11 @@ class Executor:
         self._sink = sink
         self._coroutines = coroutines
         self._reserve = reserve
-        self.end_ns = 0  # when `execute` returned last
+        self.end_ns = 0  # when `execute` last returned
 
     def run(self, requests: list[InferenceRequest]) -> None:
-        """Execute; hand every request to the sink, whatever the model does."""
-        kept = tuple(requests)  # the list is the model's
+        """Execute the requests. Each of them reaches the sink, whatever the model does."""
+        kept = tuple(requests)  # the model may change the list
         counted: list[InferenceRequest] = []
         try:
             try:
@@ -78,19 +84,20 @@ class Executor:
             finally:
                 self.end_ns = monotonic_ns()
             if returned is None:
-                self._let_go(kept)
+                self._release_requests(kept)
             else:
                 self._check(kept, returned, counted)
-                self._sink.answer(kept, returned)
+                self._sink.respond(kept, returned)
                 if None in returned:
-                    self._let_go([request for request, each in zip(kept, returned) if each is None])
-        except BaseException as error:  # SystemExit as well: it ends the batch, not the worker
+                    self._release_requests([request for request, each in zip(kept, returned) if each is None])
+        # Including SystemExit, which ends the batch but not the worker.
+        except BaseException as error:
             self._fail(kept, counted, error)
 
     def _execute(self, requests: list[InferenceRequest]) -> Any:
         execute = getattr(self._model, "execute", None)
         if execute is None:
-            raise Refused(f"Python model {self._path} does not implement `execute` method.")
+            raise ModelContractError(f"Python model {self._path} does not implement `execute` method.")
         returned = execute(requests)
         if returned.__class__ is list or not iscoroutine(returned):
             return returned
@@ -101,24 +108,24 @@ class Executor:
         return None
 
     async def _watched(self, coroutine: Any, senders: Sequence[InferenceResponseSender]) -> None:
-        leave_execution()
+        mark_background()
         try:
             await coroutine
         except BaseException as error:
-            response = InferenceResponse(error=TritonError(self._told(error)))
+            response = InferenceResponse(error=TritonError(self._log_failure(error)))
             for sender in senders:
-                with suppress(TritonModelException):  # it has had its final answer
+                with suppress(TritonModelException):  # it already had its final response
                     sender.send(response, TRITONSERVER_RESPONSE_COMPLETE_FINAL)
 
     def _check(self, requests: Requests, returned: Any, counted: list[InferenceRequest]) -> None:
         if self._decoupled:
-            raise Refused(
+            raise ModelContractError(
                 f"Python model '{self._name}' is using the decoupled mode and the execute function must return None."
             )
         if not isinstance(returned, list):
-            raise Refused(f"Expected a list in the execute return, found type '{type(returned)}'.")
+            raise ModelContractError(f"Expected a list in the execute return, found type '{type(returned)}'.")
         if len(returned) != len(requests):
-            raise Refused(
+            raise ModelContractError(
                 "Number of InferenceResponse objects do not match the number of InferenceRequest objects. "
                 f"InferenceRequest(s) size is:{len(requests)}, and InferenceResponse(s) size is:{len(returned)}\n"
             )
@@ -126,12 +133,12 @@ class Executor:
             if response is None:
                 continue
             if request._release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
-                raise Refused(
+                raise ModelContractError(
                     "Expected a None object in the execute function return list for reschduled request, "
                     f"found type '{type(response)}'."
                 )
             if not isinstance(response, InferenceResponse):
-                raise Refused(
+                raise ModelContractError(
                     "Expected an 'InferenceResponse' object in the execute function return list, "
                     f"found type '{type(response)}'."
                 )
@@ -144,19 +151,19 @@ class Executor:
         try:
             sender.count(response, True)
         except TritonModelException as error:
-            raise Refused(str(error)) from None
+            raise ModelContractError(str(error)) from None
 
-    def _let_go(self, requests: Requests) -> None:
+    def _release_requests(self, requests: Requests) -> None:
         for request in requests:
             if request.release_flags == TRITONSERVER_REQUEST_RELEASE_RESCHEDULE:
                 request.get_response_sender().close()
                 self._sink.reschedule(request)
             elif not request.get_response_sender().closed:
-                self._sink.leave_open(request)
+                self._sink.respond_later(request)
 
     def _fail(self, requests: Requests, counted: Requests, error: BaseException) -> None:
-        with self._reserve.spent_on(error):
-            text = self._told(error)
+        with self._reserve.released_for(error):
+            text = self._log_failure(error)
         failed = []
         for request in requests:
             sender = request.get_response_sender()
@@ -165,7 +172,7 @@ class Executor:
                 failed.append(request)
         self._sink.fail(failed, text)
 
-    def _told(self, error: BaseException) -> str:
-        text = failure_of(self._name) + describe(error)
+    def _log_failure(self, error: BaseException) -> str:
+        text = failure_prefix(self._name) + describe_error(error)
         self._sink.log("ERROR", text)
         return text

@@ -1,4 +1,4 @@
-"""Exceptions as text, in the form that Triton gives them."""
+"""Exceptions as text in Triton's format."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from types import FrameType
 _HERE = os.path.dirname(__file__) + os.sep
 _CALLERS = {
     _HERE + file for file in ("completion.py", "execution.py", "model_file.py", "model_object.py")
-}  # of the model's code
-_runtime: tuple[str, ...] = (_HERE,)  # folders
+}  # files that call the model's code
+_runtime: tuple[str, ...] = (_HERE,)  # folders of the runtime
 
 
-class Refused(Exception):
-    """The runtime refuses what a model did: clients see the text alone."""
+class ModelContractError(Exception):
+    """The model violates a rule of the runtime. Clients only see the text."""
 
 
-def leave_out(folder: str) -> None:
-    """Take the code in `folder` for a part of this runtime."""
+def hide_frames(folder: str) -> None:
+    """Treat the code in `folder` as part of the runtime, whose frames are hidden."""
     global _runtime
     _runtime = (*_runtime, folder + os.sep)
 
 
-def failure_of(instance: str) -> str:
-    """Return how the error of a whole batch begins."""
+def failure_prefix(instance: str) -> str:
+    """Return the beginning of the error text of a batch."""
     return f"Failed to process the request(s) for model '{instance}', message: "
 
 
-def describe(error: BaseException) -> str:
-    """Return type and message, then where it happened: the innermost frame first, then its callers.
+def describe_error(error: BaseException) -> str:
+    """Return the type and message of an exception, then its frames, innermost first.
 
-    The frames of this runtime are left out. What an exception was raised from is not told, as in Triton.
+    Frames of the runtime are omitted. As in Triton, the cause is not included.
     """
-    if isinstance(error, Refused):
+    if isinstance(error, ModelContractError):
         return str(error)
     text = f"{type(error).__name__}: {_message(error)}"
     places = "".join([f"  {place}\n" for place in _places(error)])

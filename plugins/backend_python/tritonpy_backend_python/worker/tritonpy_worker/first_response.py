@@ -1,4 +1,4 @@
-"""The moment at which an awaited call is answered for the first time."""
+"""The arrival of an awaited call's first response."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from contextlib import suppress
 
 
 class FirstResponse:
-    """A future of the event loop `loop` that any thread may complete; `given_up()` is called where its coroutine is cancelled before."""
+    """A future of `loop` that any thread may complete.
 
-    def __init__(self, loop: AbstractEventLoop, given_up: Callable[[], None]) -> None:
+    Cancelling its coroutine before calls `on_cancel()`.
+    """
+
+    def __init__(self, loop: AbstractEventLoop, on_cancel: Callable[[], None]) -> None:
         self._loop = loop
-        self._given_up = given_up
+        self._on_cancel = on_cancel
         self._arrived = False
         self.future: Future[None] = loop.create_future()
         self.future.add_done_callback(self._done)
 
-    def arrive(self) -> None:
-        """Complete the future; later ones change nothing."""
+    def set_arrived(self) -> None:
+        """Complete the future. Further calls do nothing."""
         if not self._arrived:
             self._arrived = True
-            with suppress(RuntimeError):  # the loop was closed this moment
+            with suppress(RuntimeError):  # the loop has just been closed
                 self._loop.call_soon_threadsafe(self._complete)
 
     def _complete(self) -> None:
@@ -29,7 +32,7 @@ class FirstResponse:
             self.future.set_result(None)
 
     def _done(self, future: Future[None]) -> None:
-        given_up = self._given_up
-        del self._given_up  # it leads back to whoever holds this: a circle would outlive them
+        on_cancel = self._on_cancel
+        del self._on_cancel  # breaks a reference cycle with this object's owner
         if future.cancelled():
-            given_up()
+            on_cancel()

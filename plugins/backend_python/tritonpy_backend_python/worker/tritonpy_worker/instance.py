@@ -1,4 +1,4 @@
-"""A model instance: its object, made and initialized, and what serves it."""
+"""A model instance in a worker process."""
 
 from __future__ import annotations
 
@@ -9,33 +9,39 @@ from typing import Any
 
 from . import host as hosts
 from . import memory, model_object
-from .answers import Answers
 from .channel_host import ChannelHost
 from .coroutines import Coroutines
 from .execution import Executor
-from .failure import Refused, describe
+from .failure import ModelContractError, describe_error
 from .frame_sink import FrameSink
 from .ipc import VERSION, Kind
 from .ipc.channel import Channel
 from .model_file import load_class
 from .readiness import Readiness
-from .unchecked_strings import UncheckedStrings
+from .response_frame import ResponseFrame
+from .string_checker import StringChecker
 
 
 class Instance:
-    """What START asks for. Raises Refused, and what the model raises when it is imported, made or initialized."""
+    """The initialized model of a START frame and its environment.
+
+    Raises `ModelContractError`, and exceptions of the model's import, construction and
+    initialization.
+    """
 
     def __init__(self, start: Mapping[str, Any], channel: Channel) -> None:
         if start["version"] != VERSION:
-            raise Refused(f"the worker speaks version {VERSION} of the protocol, the server version {start['version']}")
+            raise ModelContractError(
+                f"the worker uses version {VERSION} of the protocol, the server version {start['version']}"
+            )
         args = start["args"]
         name = args["model_instance_name"]
         self.outputs: tuple[str, ...] = tuple(start["outputs"])
-        self.answers = Answers(channel, name)
+        self.answers = ResponseFrame(channel, name)
         self.host = ChannelHost(channel, name, os.path.dirname(start["model_file"]), start["decoupled"], self.answers)
         self._coroutines = Coroutines()
         if start["decoupled"]:
-            self._coroutines.pace()
+            self._coroutines.enable_flow_control()
         if start["execution_limit"]:
             self._coroutines.await_begin()
         hosts.set_process_host(self.host)
@@ -45,24 +51,24 @@ class Instance:
         module, path = load_class(start["model_file"], start["backend_directory"])
         self._model = model_object.make(module, args)
         self.sink = sink = FrameSink(self.host, self.answers)
-        self.strings = UncheckedStrings(args["model_name"], sink)
+        self.strings = StringChecker(args["model_name"], sink)
         self.executor = Executor(self._model, path, name, start["decoupled"], sink, self._coroutines, reserve)
-        self.asks_ready = model_object.asks_ready(self._model)
-        if self.asks_ready:
+        self.has_ready_check = model_object.has_ready_check(self._model)
+        if self.has_ready_check:
             readiness = Readiness(self._model, channel, self._coroutines)
-            channel.on(Kind.ASK, readiness.asked)
+            channel.on(Kind.QUERY, readiness.enqueue)
             readiness.start()
             self.host.listen()
-        # What exists now stays: the collector need not look at it again and again.
+        # The garbage collector need not examine objects that exist now.
         gc.collect()
         gc.freeze()
         self.host.executing = True
 
     def finalize(self) -> None:
-        """Let the model clean up; what goes wrong is logged."""
+        """Finalize the model. Errors are logged."""
         self.host.executing = False
         self._coroutines.stop()
         try:
             model_object.finalize(self._model)
-        except BaseException as error:  # SystemExit as well
-            self.host.log("INFO", describe(error))
+        except BaseException as error:  # including SystemExit
+            self.host.log("INFO", describe_error(error))

@@ -1,4 +1,4 @@
-"""How much memory a model may have, and what is kept for the moment when it has no more."""
+"""The memory limit of a worker, and a reserve for reporting its errors."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from traceback import clear_frames
 
-_RESERVE = 4 << 20  # bytes: enough to put an error into words and send it
+_RESERVE = 4 << 20  # bytes, enough to format an error and send it
 
 
 def limit(size: int) -> None:
-    """Let the process have at most `size` bytes of writable memory of its own, interpreter and libraries included.
+    """Limit the process's private writable memory, libraries included, to `size` bytes.
 
-    RLIMIT_DATA, because RLIMIT_AS counts what is only reserved: CUDA and allocators reserve far more than they use. The server's shared
-    memory and files are not counted, stacks of threads are (on Linux 8 MiB each). Raises OSError and ValueError where the system refuses.
+    This uses RLIMIT_DATA, because RLIMIT_AS also counts reserved memory: CUDA and allocators
+    reserve far more than they use. Shared memory and files of the server are not counted, thread
+    stacks are (8 MiB each on Linux). Raises `OSError` and `ValueError` if the system rejects the
+    limit.
     """
     resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
 class Reserve:
-    """Memory that is set free for as long as a MemoryError is reported."""
+    """Memory that is freed while a `MemoryError` is reported."""
 
     def __init__(self) -> None:
         self._held: bytearray | None = bytearray(_RESERVE)
 
     @contextmanager
-    def spent_on(self, error: BaseException) -> Iterator[None]:
-        """Report `error`; afterwards nothing that the model held when it was raised is held by it any more."""
+    def released_for(self, error: BaseException) -> Iterator[None]:
+        """Free the reserve to report `error`.
+
+        Afterwards, clear the frames that hold the model's objects.
+        """
         if not isinstance(error, MemoryError):
             yield
             return

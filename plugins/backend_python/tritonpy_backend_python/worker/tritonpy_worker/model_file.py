@@ -1,4 +1,4 @@
-"""The file of a model's class, found and imported as Triton does it."""
+"""The file of a model's class, found and imported by Triton's rules."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 import sys
 from typing import Any
 
-from .failure import Refused
+from .failure import ModelContractError
 
 _SUFFIX = ".py"
 
 
 def load_class(model_file: str, backend_directory: str) -> tuple[Any, str]:
-    """Import the file of a model, or the `model.py` of the folder of its Python-based backend; return its module and its path.
+    """Import a model's file, or `model.py` of its Python-based backend.
 
-    The module of a model is `<version>.<name>`, with the folders of version and model on the path: it can import its neighbours, by
-    relative imports as well. A second time costs nothing. Raises Refused, and what the import raises.
+    Return the module and its path. A model's module is `<version>.<name>`. The folders of version
+    and model are on the path, so absolute and relative imports of files next to it work. A second
+    import costs nothing. Raises `ModelContractError`, and exceptions of the import.
     """
     path = class_file(model_file, backend_directory)
     folder, file = os.path.split(path)
@@ -29,17 +30,17 @@ def load_class(model_file: str, backend_directory: str) -> tuple[Any, str]:
 
 
 def class_file(model_file: str, backend_directory: str) -> str:
-    """Return the path of the file. Raises Refused where there is none."""
+    """Return the path of the file. Raises `ModelContractError` if it does not exist."""
     path = os.path.join(backend_directory, "model.py") if backend_directory else model_file
     file = os.path.basename(path)
     if not file.endswith(_SUFFIX):
-        raise Refused(f"Model name must end with '.py'. Model name is \"{file}\".")
+        raise ModelContractError(f"Model name must end with '.py'. Model name is \"{file}\".")
     if not os.path.exists(path):
-        raise Refused(f"Python model file not found in '{path}'")
+        raise ModelContractError(f"Python model file not found in '{path}'")
     return path
 
 
 def import_module(name: str) -> Any:
-    """Import and return a module. Raises what the import raises."""
+    """Import and return a module. Raises exceptions of the import."""
     __import__(name)
     return sys.modules[name]

@@ -1,4 +1,4 @@
-"""A model's own object: how it is made, asked and ended, wherever it runs."""
+"""The life cycle of a model's object: creation, readiness check and finalization."""
 
 from __future__ import annotations
 
@@ -7,33 +7,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from .coroutines import Coroutines
-from .failure import Refused
+from .failure import ModelContractError
 
 
 def make(module: Any, args: Mapping[str, str]) -> Any:
-    """Return the initialized object of the module's class. Raises what the model raises."""
+    """Return the initialized object of the module's class. Raises exceptions of the model."""
     model = module.TritonPythonModel()
     if hasattr(model, "initialize"):
         model.initialize(dict(args))
     return model
 
 
-def asks_ready(model: Any) -> bool:
-    """Say whether the model has a readiness check of its own."""
+def has_ready_check(model: Any) -> bool:
+    """Return true if the model has its own readiness check."""
     return hasattr(model, "is_ready")
 
 
 def is_ready(model: Any, coroutines: Coroutines) -> bool:
-    """Return what the model's readiness check says. Raises Refused for anything but true and false, and what the model raises."""
+    """Return the result of the model's readiness check.
+
+    Raises `ModelContractError` if it is not a boolean, and exceptions of the model.
+    """
     ready = model.is_ready()
     if iscoroutine(ready):
         ready = coroutines.run(ready)
     if not isinstance(ready, bool):
-        raise Refused("is_ready() must return a boolean value")
+        raise ModelContractError("is_ready() must return a boolean value")
     return ready
 
 
 def finalize(model: Any) -> None:
-    """Let the model clean up, if it wants to. Raises what the model raises."""
+    """Call the model's `finalize`, if any. Raises exceptions of the model."""
     if hasattr(model, "finalize"):
         model.finalize()

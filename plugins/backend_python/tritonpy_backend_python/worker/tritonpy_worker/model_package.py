@@ -1,4 +1,4 @@
-"""A model's modules in a process that holds other models too."""
+"""Modules of a model in a process with several models."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 
 from .model_file import import_module
 
-_NO_NAMES = ("__name__",)  # makes an import return the module itself, not the package that it lies in
+_NO_NAMES = ("__name__",)  # lets an import return the module itself, not its top-level package
 
 
 class _Loader(SourceFileLoader):
-    """Runs a module with its model's own builtins."""
+    """Runs a module with its model's builtins."""
 
     def __init__(self, name: str, path: str, own: Mapping[str, Any]) -> None:
         super().__init__(name, path)
@@ -30,7 +30,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Asked for every module that the process imports; knows the packages that are open, by name."""
+    """Finds the modules of open packages. The process asks it for every import."""
 
     def __init__(self) -> None:
         self.builtins: dict[str, Mapping[str, Any]] = {}
@@ -51,11 +51,11 @@ _FINDER = _Finder()
 
 
 class ModelPackage:
-    """A package whose name is nobody else's: the files in `folders`, so that models with modules of one name do not meet.
+    """A package with a unique name and the files in `folders`, against collisions of modules.
 
-    The code in it imports these files by absolute name as if the folders stood at the end of `sys.path`, which is left as it is; relative
-    imports work as well. Who imports by a name that is a text (importlib, pickle) finds them under the package's name alone.
-    `extra` are further builtins of the code.
+    Its code imports these files by absolute name as if the folders were at the end of `sys.path`,
+    which is not changed. Relative imports work too. Imports by a string (importlib, pickle) only
+    find them under the package's name. `extra` are additional builtins of the code.
     """
 
     def __init__(self, name: str, folders: Sequence[str], extra: Mapping[str, Any]) -> None:
@@ -65,17 +65,17 @@ class ModelPackage:
         self._builtins = {**vars(builtins), "__import__": self._import, **extra}
 
     def load(self, module: str) -> Any:
-        """Import and return a module of the package. Raises what the import raises."""
+        """Import and return a module of the package. Raises exceptions of the import."""
         spec = ModuleSpec(self.name, None, is_package=True)
         spec.submodule_search_locations = self._folders
         sys.modules[self.name] = module_from_spec(spec)
         _FINDER.builtins[self.name] = self._builtins
-        if _FINDER not in sys.meta_path:  # it stays: taken out, it would confuse imports of other threads
+        if _FINDER not in sys.meta_path:  # never removed: that would break concurrent imports
             sys.meta_path.insert(0, _FINDER)
         return import_module(f"{self.name}.{module}")
 
     def close(self) -> None:
-        """Forget the modules: the next package of these folders reads the files anew."""
+        """Remove the modules. The next package with these folders reads the files again."""
         _FINDER.builtins.pop(self.name, None)
         for name in list(sys.modules):
             if name.partition(".")[0] == self.name:
@@ -86,12 +86,12 @@ class ModelPackage:
     def _import(
         self,
         name: str,
-        globals: Any = None,  # noqa: A002 - the signature is that of the function it stands in for
+        globals: Any = None,  # noqa: A002 - the signature of the replaced function
         locals: Any = None,  # noqa: A002
         fromlist: Sequence[str] = (),
         level: int = 0,
     ) -> Any:
-        """Stand in for `__import__`."""
+        """Replace `__import__`."""
         top = name.partition(".")[0]
         if level or not self._owns(top):
             return builtins.__import__(name, globals, locals, fromlist, level)
@@ -101,7 +101,8 @@ class ModelPackage:
     def _owns(self, top: str) -> bool:
         if top in self._owned:
             return True
-        if top in sys.modules or find_spec(top) is not None:  # installed packages come first, as in a worker
+        # Installed packages have priority, as in a worker.
+        if top in sys.modules or find_spec(top) is not None:
             return False
         if PathFinder.find_spec(f"{self.name}.{top}", self._folders) is None:
             return False

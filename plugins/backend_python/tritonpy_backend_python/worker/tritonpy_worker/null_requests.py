@@ -1,4 +1,4 @@
-"""Requests that stand in the slots of a batch that have no data: a model sees them, so that the others stay in their places."""
+"""Null requests, which fill the slots of a batch without data."""
 
 from __future__ import annotations
 
@@ -11,36 +11,37 @@ import numpy as np
 from .api.request import InferenceRequest
 from .api.response import InferenceResponse
 from .api.tensor import Tensor
-from .open_requests import NULL_REQUEST
+from .inflight_requests import NULL_REQUEST
 
 Slots = Sequence[Optional[InferenceRequest]]
 
 
-class NobodysHost:
-    """The host of a null request: whatever is sent for it goes nowhere."""
+class NullHost:
+    """The host of null requests. It discards everything."""
 
     def __init__(self, decoupled: bool) -> None:
         self.decoupled = decoupled
 
     def send(self, request: int, response: InferenceResponse | None, final: bool) -> None:
-        """Drop an answer."""
+        """Discard a response."""
 
     def abandon(self, request: int) -> None:
-        """Miss nothing."""
+        """Do nothing."""
 
     def is_cancelled(self, request: int) -> bool:
-        """Nobody can have given it up."""
+        """Return false: a null request is never cancelled."""
         return False
 
     def trace_context(self, request: int) -> str | None:
-        """Nobody traces it."""
+        """Return None: a null request is not traced."""
         return None
 
 
-def filled(slots: Slots, added: Sequence[Sequence[Tensor]], host: Any) -> list[InferenceRequest]:
-    """Return a request for each slot, in their order, with its inputs of `added`; where there was none, one without data.
+def fill_slots(slots: Slots, added: Sequence[Sequence[Tensor]], host: Any) -> list[InferenceRequest]:
+    """Return the request of each slot in order, with its inputs from `added`.
 
-    Such a request has the inputs of the first one, filled with zeros or empty strings, no name, no sequence and no wanted output.
+    Empty slots get null requests. A null request has the first request's inputs, filled with zeros
+    or empty strings. It has no ID, sequence or requested outputs.
     """
     like = next(request for request in slots if request is not None)
     empty = [_empty(tensor) for tensor in like._inputs]

@@ -1,4 +1,4 @@
-"""What a model prints: whole lines go to the server's log, with the requests that were being executed."""
+"""Output of models: complete lines go to the server's log, with the current requests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from .context import request_ids
 from .ipc import Kind
 from .ipc.channel import Channel, ChannelClosed
 
-_LONGEST = 1 << 16  # bytes of a line that wait for its end
+_LONGEST = 1 << 16  # longest part of a line, in bytes, that waits for the line's end
 
 
 class _Lines(io.BufferedIOBase):
-    """Keeps what was written until its line is complete. Where the server cannot be told, it goes to the stream's own descriptor."""
+    """Buffers output until its line is complete.
+
+    If the server is unreachable, lines go to the stream's descriptor.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self.channel: Channel | None = None
@@ -32,16 +35,16 @@ class _Lines(io.BufferedIOBase):
             whole = bytes(self._begun[:end])
             del self._begun[:end]
         if whole:
-            self._say(whole)
+            self._log_lines(whole)
         return len(data)
 
     def end_line(self) -> None:
-        """Let go of a line that has no end."""
+        """Send an incomplete line."""
         if self._begun:
             self.write(b"\n")
 
-    def renew(self) -> None:
-        """Make it usable in a process that was forked while another thread was writing."""
+    def reset(self) -> None:
+        """Reset the stream in a fork, which may have interrupted another thread's write."""
         self._lock = RLock()
         self._begun = bytearray()
 
@@ -51,13 +54,13 @@ class _Lines(io.BufferedIOBase):
     def fileno(self) -> int:
         return self._descriptor
 
-    def _say(self, whole: bytes) -> None:
-        # A carriage return writes a line anew, as progress bars do: what counts is its last state.
+    def _log_lines(self, whole: bytes) -> None:
+        # Progress bars overwrite a line after a carriage return: only the last state matters.
         lines = [line.rstrip("\r").rpartition("\r")[2] for line in whole.decode(errors="backslashreplace").split("\n")]
-        said = {"level": "INFO", "message": "\n".join(lines).rstrip("\n"), "requests": request_ids()}
+        message = {"level": "INFO", "message": "\n".join(lines).rstrip("\n"), "requests": request_ids()}
         try:
             if self.channel is not None:
-                self.channel.send(Kind.TELL, extras={"verb": "log", "arguments": said})
+                self.channel.send(Kind.NOTIFY, extras={"verb": "log", "arguments": message})
                 return
         except ChannelClosed:
             pass
@@ -65,34 +68,34 @@ class _Lines(io.BufferedIOBase):
 
 
 class Output:
-    """Stands in for the process's two streams; what is written to the descriptors themselves is not touched."""
+    """Replaces the process's two streams. Direct writes to the descriptors are not affected."""
 
     def __init__(self) -> None:
         self._streams = [_Lines(descriptor) for descriptor in (1, 2)]
 
     def install(self) -> None:
-        """Replace `sys.stdout` and `sys.stderr`; a crash is still described on the real one."""
-        faulthandler.enable(2)  # the descriptor: the stream may be replaced
+        """Replace `sys.stdout` and `sys.stderr`. Crash reports still go to the real stream."""
+        faulthandler.enable(2)  # the descriptor, because the stream may be replaced
         sys.stdout, sys.stderr = (
             io.TextIOWrapper(cast("Any", stream), encoding="utf-8", errors="backslashreplace", write_through=True)
             for stream in self._streams
         )
-        os.register_at_fork(after_in_child=self._renew)
+        os.register_at_fork(after_in_child=self._reset_streams)
 
-    def speak_on(self, channel: Channel) -> None:
-        """Send what is printed from now on through `channel`, also by handlers of logging that took the streams earlier."""
+    def send_to(self, channel: Channel) -> None:
+        """Send further output through `channel`, also that of existing logging handlers."""
         for stream in self._streams:
             stream.channel = channel
 
     def uninstall(self) -> None:
-        """Let what is printed from now on go to the descriptors."""
+        """Send further output to the descriptors."""
         sys.stdout, sys.stderr = sys.__stdout__, sys.__stderr__
 
     def end_lines(self) -> None:
-        """Send what has no line end yet."""
+        """Send incomplete lines."""
         for stream in self._streams:
             stream.end_line()
 
-    def _renew(self) -> None:
+    def _reset_streams(self) -> None:
         for stream in self._streams:
-            stream.renew()
+            stream.reset()

@@ -1,4 +1,4 @@
-"""The process of a worker: what belongs to it as a whole."""
+"""The worker's process: its socket, streams and signals."""
 
 from __future__ import annotations
 
@@ -9,42 +9,45 @@ from typing import NoReturn
 
 from . import signals
 from .ipc.channel import Channel
-from .ipc.lifeline import Lifeline, end
+from .ipc.parent_watch import ParentWatcher, exit_process
 from .output import Output
 from .template import Template
-from .worker import Worker
+from .worker import ModelWorker
 
 
 def main(descriptor: int, template: bool) -> NoReturn:
-    """Serve the socket of that number, as a worker or as a template of workers; leave when the server says so."""
+    """Serve the socket as a worker or as a template of workers.
+
+    Exit when the server requests it.
+    """
     signals.ignore()
     sys.argv = [""]
     output = Output()
     output.install()
     if template:
-        made = Template(*_tied(descriptor, output), output).run()
-        if made is None:
+        connection_descriptor = Template(*_connect(descriptor, output), output).run()
+        if connection_descriptor is None:
             sys.exit(0)
-        descriptor = made
-        signals.live_on()
-    channel, lifeline = _tied(descriptor, output)
-    lifeline.watch()
-    status = Worker(channel, output, lifeline).run()
+        descriptor = connection_descriptor
+        signals.install_handlers()
+    channel, parent_watcher = _connect(descriptor, output)
+    parent_watcher.watch()
+    status = ModelWorker(channel, output, parent_watcher).run()
     output.uninstall()
     sys.exit(status)
 
 
-def _tied(descriptor: int, output: Output) -> tuple[Channel, Lifeline]:
-    """Return what ties the process to the server: the socket, which takes what is printed too, and its end."""
+def _connect(descriptor: int, output: Output) -> tuple[Channel, ParentWatcher]:
+    """Return the channel of the socket, which also carries the output, and the lifeline."""
     connection = socket.socket(fileno=descriptor)
     connection.set_inheritable(False)
-    channel = Channel(connection, end)
-    output.speak_on(channel)
-    lifeline = Lifeline(descriptor)
+    channel = Channel(connection, exit_process)
+    output.send_to(channel)
+    parent_watcher = ParentWatcher(descriptor)
 
-    def leave() -> None:
+    def detach() -> None:
         channel.close()
-        lifeline.forget()
+        parent_watcher.close_pipe()
 
-    os.register_at_fork(after_in_child=leave)
-    return channel, lifeline
+    os.register_at_fork(after_in_child=detach)
+    return channel, parent_watcher

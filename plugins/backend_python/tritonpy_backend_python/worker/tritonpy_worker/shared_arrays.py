@@ -1,4 +1,4 @@
-"""Arrays that all instances of a model have in common: in memory that nobody can write to, mapped and never copied."""
+"""Arrays that all instances of a model share: in mapped, write-protected memory."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ from .ipc import memory_file
 if TYPE_CHECKING:
     from .api.shared_arrays import Array, Named
 
-Layout = dict[str, tuple[str, tuple[int, ...], int]]  # of each array: type, shape, where it begins
+Layout = dict[str, tuple[str, tuple[int, ...], int]]  # type, shape and offset of each array
 
-_ALIGNMENT = 64  # bytes, as frameworks want it
-_F_ADD_SEALS, _SEAL_EVERYTHING = 1033, 1 | 2 | 4 | 8  # of <linux/fcntl.h>: more seals, shrinking, growing, writing
+_ALIGNMENT = 64  # bytes, as frameworks expect
+# From <linux/fcntl.h>: sealing, shrinking, growing, writing.
+_F_ADD_SEALS, _SEAL_EVERYTHING = 1033, 1 | 2 | 4 | 8
 
 
 def place(arrays: Named) -> tuple[int, Layout]:
-    """Write arrays into new memory, one after the other; return its descriptor, and what lies where.
+    """Write arrays sequentially into new memory.
 
-    Raises TritonModelException for an array whose elements are not plain numbers, OSError where there is no room.
+    Return its descriptor and the layout. Raises `TritonModelException` for an array of anything but
+    numbers, `OSError` if there is no memory.
     """
     descriptor = memory_file.create(0)
     layout: Layout = {}
     try:
         end = 0
         for name, array in arrays.items() if isinstance(arrays, Mapping) else arrays:
-            array = np.ascontiguousarray(_checked(name, array)).reshape(np.shape(array))  # noqa: PLW2901 - the other is freed
+            array = np.ascontiguousarray(_checked(name, array)).reshape(np.shape(array))  # noqa: PLW2901 - frees the original
             layout[name] = (array.dtype.str, array.shape, end)
             _write(descriptor, end, array)
             end += -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
@@ -47,7 +49,10 @@ def place(arrays: Named) -> tuple[int, Layout]:
 
 
 def view(descriptor: int, layout: Mapping[str, Any]) -> dict[str, Array]:
-    """Return the arrays, read-only, in the memory of `descriptor`, which is closed. Raises OSError where it cannot be mapped."""
+    """Map the memory of `descriptor`, close it, and return the read-only arrays.
+
+    Raises `OSError` on failure.
+    """
     try:
         memory = mmap.mmap(descriptor, os.fstat(descriptor).st_size, mmap.MAP_PRIVATE, mmap.PROT_READ)
     finally:
@@ -60,7 +65,7 @@ def view(descriptor: int, layout: Mapping[str, Any]) -> dict[str, Array]:
 def _checked(name: Any, array: Any) -> Array:
     if not isinstance(name, str) or not isinstance(array, np.ndarray):
         raise TritonModelException(
-            f"Shared arrays are numpy arrays with names, found {type(array).__name__} with the name {name!r}."
+            f"Shared arrays must be numpy arrays with names, found {type(array).__name__} with the name {name!r}."
         )
     if array.dtype.hasobject or np.dtype(array.dtype.str) != array.dtype:
         raise TritonModelException(f"Shared array '{name}' has elements of type {array.dtype}, which cannot be shared.")

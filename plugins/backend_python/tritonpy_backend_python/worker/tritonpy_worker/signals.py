@@ -1,4 +1,7 @@
-"""Signals that ask a group of processes to end: they mean the server, which lets its workers finish."""
+"""Signals that end process groups.
+
+Workers ignore them, because the server lets its workers finish.
+"""
 
 from __future__ import annotations
 
@@ -7,33 +10,34 @@ import signal
 from threading import local
 
 _ENDING = (signal.SIGINT, signal.SIGTERM)
-_forking = local()  # the signals that the forking thread had blocked
+_forking = local()  # signals that the forking thread had blocked
 
 
 def ignore() -> None:
-    """Let the process live on; processes that a model starts are ended by them as anywhere else.
+    """Ignore the signals in this process, but not in processes that a model starts.
 
-    Handlers, unlike SIG_IGN, are not inherited by programs. Forks inherit them until they can be reset; a signal that comes before is kept.
+    Unlike SIG_IGN, handlers are not inherited by programs. Forks inherit them until they are reset;
+    the signals stay blocked until then.
     """
-    live_on()
-    os.register_at_fork(before=_hold, after_in_parent=_let, after_in_child=_reset)
+    install_handlers()
+    os.register_at_fork(before=_block, after_in_parent=_restore, after_in_child=_reset)
 
 
-def live_on() -> None:
-    """Do the same in a fork that is a worker itself."""
+def install_handlers() -> None:
+    """Ignore the signals in a fork that is a worker itself."""
     for number in _ENDING:
         signal.signal(number, lambda *_: None)
 
 
-def _hold() -> None:
+def _block() -> None:
     _forking.blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
 
 
-def _let() -> None:
+def _restore() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, _forking.blocked)
 
 
 def _reset() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    _let()
+    _restore()

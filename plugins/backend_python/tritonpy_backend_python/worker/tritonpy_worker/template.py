@@ -1,4 +1,4 @@
-"""The process that imports a model's code once, and of which workers are made."""
+"""The template process: imports a model's code once and becomes or forks workers."""
 
 from __future__ import annotations
 
@@ -9,64 +9,70 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import forkable
+from . import fork_safety
 from . import host as hosts
-from .answers import Answers
 from .api.errors import ErrorCode
 from .channel_host import ChannelHost
-from .completion import complete, in_fork
-from .failure import Refused, describe
+from .completion import complete, run_in_fork
+from .failure import ModelContractError, describe_error
 from .ipc import VERSION, Frame, Kind
 from .ipc.channel import Channel
-from .ipc.lifeline import Lifeline
+from .ipc.parent_watch import ParentWatcher
 from .ipc.waiter import Waiter
 from .model_file import load_class
 from .output import Output
+from .response_frame import ResponseFrame
 
 
 class Template:
-    """Answers "auto_complete", "fork" and "become", in the main thread. There is no other thread: it must stay fit to be forked."""
+    """Handles "auto_complete", "fork" and "become" in the main thread.
 
-    def __init__(self, channel: Channel, lifeline: Lifeline, output: Output) -> None:
+    No other thread may exist, for safe forks.
+    """
+
+    def __init__(self, channel: Channel, parent_watcher: ParentWatcher, output: Output) -> None:
         self._channel = channel
         self._output = output
-        self._lifeline = lifeline
+        self._parent_watcher = parent_watcher
         self._inbox: deque[Frame] = deque()
         self._waiter = Waiter()
         self._children: set[int] = set()
-        self._randomness = forkable.Randomness()
-        self._unforkable = ""
-        for kind in (Kind.START, Kind.ASK, Kind.STOP):
+        self._random_state = fork_safety.RandomState()
+        self._fork_obstacle = ""
+        for kind in (Kind.START, Kind.QUERY, Kind.STOP):
             channel.on(kind, self._inbox.append)
 
     def run(self) -> int | None:
-        """Serve until the server stops it, and return None; or the descriptor of a socket, where this process is a worker from now on."""
+        """Serve until the server stops the process, and return None.
+
+        If the process becomes a worker, return the descriptor of its socket.
+        """
         start = self._next()
         for pipe in start.take_descriptors():
-            self._lifeline.hold(pipe)
-        before = forkable.threads()
+            self._parent_watcher.watch_pipe(pipe)
+        before = fork_safety.threads()
         try:
             module = self._import(start.extras)
-        except BaseException as error:  # SystemExit as well
+        except BaseException as error:  # including SystemExit
             self._output.end_lines()
-            self._channel.send(Kind.FAILED, extras=_told(error))
+            self._channel.send(Kind.FAILED, extras=_error_extras(error))
             return None
         self._output.end_lines()
-        self._randomness.settle()
-        self._unforkable = forkable.unforkable(before)
+        self._random_state.detect_seeding()
+        self._fork_obstacle = fork_safety.fork_obstacle(before)
         signal.signal(signal.SIGCHLD, lambda *_: self._reap())
         gc.collect()
         gc.freeze()
-        self._channel.send(Kind.STARTED, extras={"pid": os.getpid(), "unforkable": self._unforkable})
+        self._channel.send(Kind.STARTED, extras={"pid": os.getpid(), "unforkable": self._fork_obstacle})
         return self._serve(module)
 
     def _serve(self, module: Any) -> int | None:
-        while (frame := self._next()).kind == Kind.ASK:
+        while (frame := self._next()).kind == Kind.QUERY:
             verb, arguments = frame.extras["verb"], frame.extras["arguments"]
             if verb == "auto_complete":
                 self._complete(frame, module, arguments["name"], arguments["config"])
-            elif self._be_worker(verb, frame):
-                return self._own(frame)
+            elif self._make_worker(verb, frame):
+                return self._take_over(frame)
         return None
 
     def _complete(self, frame: Frame, module: Any, name: str, config: str) -> None:
@@ -76,30 +82,32 @@ class Template:
             finally:
                 self._output.end_lines()
 
-        # What it does to the process must not be seen by the instances, as in Triton, where it has a process of its own.
-        self._reply(frame, act if self._unforkable else lambda: in_fork(act))
+        # Its side effects must not be visible to instances. In Triton it runs in a separate
+        # process.
+        self._reply(frame, act if self._fork_obstacle else lambda: run_in_fork(act))
 
-    def _be_worker(self, verb: str, frame: Frame) -> bool:
-        """Make a worker; say whether it is this process."""
+    def _make_worker(self, verb: str, frame: Frame) -> bool:
+        """Create a worker. Return true if it is this process."""
         if verb == "fork":
-            pid = forkable.fork()
+            pid = fork_safety.fork()
             if pid == 0:
-                self._randomness.part()
+                self._random_state.reseed()
                 return True
             self._children.add(pid)
-            for descriptor in frame.take_descriptors():  # the worker's alone: the server must see their end
+            # Only the worker's, so that the server sees their end.
+            for descriptor in frame.take_descriptors():
                 os.close(descriptor)
             self._reply(frame, lambda: {"pid": pid})
-            self._reap()  # it may have ended before it was known
+            self._reap()  # it may have ended before it was recorded
             return False
-        self._lifeline.forget()  # the server cuts it as soon as it hears
+        self._parent_watcher.close_pipe()  # the server closes it after the reply
         self._reply(frame, dict)
         self._channel.close()
         return True
 
     @staticmethod
-    def _own(frame: Frame) -> int:
-        """Take what came for the worker; return its socket."""
+    def _take_over(frame: Frame) -> int:
+        """Take over the worker's descriptors. Return its socket."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         connection, output = frame.take_descriptors()
         os.dup2(output, 1)
@@ -109,37 +117,39 @@ class Template:
 
     def _import(self, start: Mapping[str, Any]) -> Any:
         if start["version"] != VERSION:
-            raise Refused(f"the worker speaks version {VERSION} of the protocol, the server version {start['version']}")
+            raise ModelContractError(
+                f"the worker uses version {VERSION} of the protocol, the server version {start['version']}"
+            )
         name, folder = start["name"], os.path.dirname(start["model_file"])
-        # Code that runs while it is imported may log; anything else waits for an instance.
-        hosts.set_process_host(ChannelHost(self._channel, name, folder, False, Answers(self._channel, name)))
+        # Code that runs during the import may log. Everything else needs an instance.
+        hosts.set_process_host(ChannelHost(self._channel, name, folder, False, ResponseFrame(self._channel, name)))
         return load_class(start["model_file"], start["backend_directory"])[0]
 
     def _reap(self) -> None:
-        """Tell the server which workers ended, and how. Runs as a signal handler too."""
+        """Report ended workers and their statuses to the server. Also runs as a signal handler."""
         for pid in tuple(self._children):
             try:
                 ended, status = os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:  # the handler came in the middle of this
+            except ChildProcessError:  # the signal handler interrupted this loop
                 continue
             if ended:
                 self._children.discard(pid)
                 arguments = {"pid": pid, "status": os.waitstatus_to_exitcode(status)}
-                self._channel.send(Kind.TELL, extras={"verb": "exited", "arguments": arguments})
+                self._channel.send(Kind.NOTIFY, extras={"verb": "exited", "arguments": arguments})
 
     def _reply(self, frame: Frame, answer: Callable[[], Any]) -> None:
         try:
             extras = {"value": answer()}
-        except BaseException as error:  # SystemExit as well
-            told = _told(error)
-            extras = {"error": [told["code"], told["message"]]}
+        except BaseException as error:  # including SystemExit
+            failure = _error_extras(error)
+            extras = {"error": [failure["code"], failure["message"]]}
         self._output.end_lines()
-        self._channel.send(Kind.REPLY, [frame.words[0]], extras=extras)
+        self._channel.send(Kind.QUERY_RESULT, [frame.words[0]], extras=extras)
 
     def _next(self) -> Frame:
         self._channel.wait(self._waiter, self._inbox.__len__)
         return self._inbox.popleft()
 
 
-def _told(error: BaseException) -> dict[str, Any]:
-    return {"message": describe(error), "code": int(ErrorCode.INTERNAL)}
+def _error_extras(error: BaseException) -> dict[str, Any]:
+    return {"message": describe_error(error), "code": int(ErrorCode.INTERNAL)}

@@ -1,4 +1,4 @@
-"""The life of a worker: start, execute what comes, stop."""
+"""The main loop of a worker: start, execute batches, stop."""
 
 from __future__ import annotations
 
@@ -9,65 +9,65 @@ from time import monotonic_ns
 from typing import Any
 
 from .api.errors import ErrorCode, TritonModelException
-from .context import CURRENT
-from .failure import describe
+from .context import CURRENT_EXECUTION
+from .failure import describe_error
 from .instance import Instance
 from .ipc import Frame, Kind
 from .ipc.channel import Channel
-from .ipc.lifeline import Lifeline
-from .ipc.patience import Alone
+from .ipc.parent_watch import ParentWatcher
 from .ipc.progress import Progress
+from .ipc.spin_wait import SequentialTraffic
 from .ipc.waiter import Waiter
 from .output import Output
-from .received import Batches, Received
+from .received_batches import Batches, ReceivedBatches
 
 
-class Worker:
+class ModelWorker:
     """Serves one instance on `channel`, in the thread that calls `run`."""
 
-    def __init__(self, channel: Channel, output: Output, lifeline: Lifeline) -> None:
+    def __init__(self, channel: Channel, output: Output, parent_watcher: ParentWatcher) -> None:
         self._channel = channel
         self._output = output
-        self._lifeline = lifeline
-        self._inbox: deque[Any] = deque()  # Received; the frames START and STOP
+        self._parent_watcher = parent_watcher
+        self._inbox: deque[Any] = deque()  # received batches; START and STOP frames
         self._waiter = Waiter()
         self._own_threads = threads()
-        self._alone = Alone()
+        self._traffic = SequentialTraffic()
         self._progress: Progress
-        self._usual_ns = 0  # about what the longest of the latest executions took
+        self._usual_ns = 0  # approximately the longest of the latest executions
         channel.on(Kind.START, self._take)
         channel.on(Kind.STOP, self._take)
         channel.on(Kind.EXECUTE, self._take_batches)
-        channel.on(Kind.EXECUTE_LADEN, self._take_batches)
+        channel.on(Kind.EXECUTE_SEQUENCE, self._take_batches)
 
     def run(self) -> int:
-        """Wait for START and serve until STOP; return the exit status."""
+        """Wait for START and serve until STOP. Return the exit status."""
         start = self._next()
         progress, *pipes = start.take_descriptors()
         for pipe in pipes:
-            self._lifeline.hold(pipe)
+            self._parent_watcher.watch_pipe(pipe)
         self._progress = Progress(progress)
         unbound = _follow(start.extras.get("host_policy"))
         try:
             instance = Instance(start.extras, self._channel)
-        except BaseException as error:  # SystemExit as well
+        except BaseException as error:  # including SystemExit
             self._output.end_lines()
-            self._channel.send(Kind.FAILED, extras={"message": describe(error), "code": int(ErrorCode.INTERNAL)})
+            self._channel.send(Kind.FAILED, extras={"message": describe_error(error), "code": int(ErrorCode.INTERNAL)})
             return 1
         self._output.end_lines()
-        said = {
+        started = {
             "pid": os.getpid(),
             "max_open": None,
-            "asks_ready": instance.asks_ready,
+            "has_ready_check": instance.has_ready_check,
             "checks_strings": True,
             "unbound": unbound,
         }
-        self._channel.send(Kind.STARTED, extras=said)
+        self._channel.send(Kind.STARTED, extras=started)
         self._serve(instance)
-        CURRENT.set(None)
+        CURRENT_EXECUTION.set(None)
         instance.finalize()
         self._output.end_lines()
-        self._lifeline.cut()
+        self._parent_watcher.stop_watching()
         self._channel.send(Kind.STOPPED)
         return 0
 
@@ -76,7 +76,7 @@ class Worker:
         self._waiter.wake()
 
     def _take_batches(self, frame: Frame) -> None:
-        self._inbox.append(Received(frame, self._channel))
+        self._inbox.append(ReceivedBatches(frame, self._channel))
         self._waiter.wake()
 
     def _next(self) -> Any:
@@ -87,12 +87,13 @@ class Worker:
         while True:
             if not self._inbox:
                 self._channel.send_returns()
-                instance.host.open.tidy(self._inbox)
+                instance.host.inflight.tidy(self._inbox)
             received = self._next()
-            if not isinstance(received, Received):
+            if not isinstance(received, ReceivedBatches):
                 return
-            batches = received.batches(instance.host, instance.outputs, instance.host.open, instance.strings)
-            del received  # it holds the inputs, whose shared memory goes back as soon as the model lets go of them
+            batches = received.batches(instance.host, instance.outputs, instance.host.inflight, instance.strings)
+            # It holds the inputs, whose shared memory returns as soon as the model releases them.
+            del received
             self._execute(instance, batches)
 
     def _execute(self, instance: Instance, batches: Batches) -> None:
@@ -101,21 +102,22 @@ class Worker:
         for current, arrived in batches:
             count += len(arrived)
             begin_ns = monotonic_ns()
-            if answers.due(begin_ns + self._usual_ns):
+            if answers.is_due(begin_ns + self._usual_ns):
                 self._send(instance)
-            CURRENT.set(current)
-            requests = instance.sink.without_cancelled(arrived) if instance.host.open.cancelled else arrived
+            CURRENT_EXECUTION.set(current)
+            requests = instance.sink.drop_cancelled(arrived) if instance.host.inflight.cancelled else arrived
             if requests:
                 self._progress.begin(current.execution)
                 executor.run(requests)
-            else:  # all of them were refused, or cancelled
+            else:  # all requests were rejected or cancelled
                 executor.end_ns = begin_ns
-            answers.over(current.execution, begin_ns, executor.end_ns)
+            answers.add_execution(current.execution, begin_ns, executor.end_ns)
             self._usual_ns = max(executor.end_ns - begin_ns, self._usual_ns - (self._usual_ns >> 3))
             self._output.end_lines()
         del requests, arrived
-        # Requests that come singly want to be answered soon; under load nobody gains, and threads of the model's would share their lock with who looks.
-        self._channel.patient = self._alone.came(count) and threads() == self._own_threads
+        # Spinning helps single requests. Under load it gains nothing, and it would take the GIL
+        # from the model's threads.
+        self._channel.may_spin = self._traffic.observe(count) and threads() == self._own_threads
         self._send(instance)
 
     @staticmethod
@@ -127,7 +129,7 @@ class Worker:
 
 
 def _follow(policy: Any) -> str:
-    """Bind the process to where on the host it is to run, if the server says so; return what could not be done."""
+    """Bind the process to the cores and memory node of the host policy. Return what failed."""
     if policy is None:
         return ""
     from .ipc.host_binding import bind_process

@@ -1,4 +1,4 @@
-"""Calls of ModelInfer, on any transport: `serve` makes a server of its own; a module of tests takes these in."""
+"""Tests of ModelInfer calls on any transport. A test module imports them and defines the fixture `serve`."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 
 from ...fake_engine import FakeEngine, echo, eventually, run
 from .frames import frame
-from .messages import answered, asked
+from .messages import infer_request, read_response
 
 OK = (0, "")
 
 
-def test_a_request_is_answered_with_its_message_and_a_status_behind_it(serve):
+def test_a_response_has_a_message_and_a_status(serve):
     async def scenario():
-        stream = serve().stream("ModelInfer", asked(request_id="7"))
+        stream = serve().stream("ModelInfer", infer_request(request_id="7"))
         status, text, (message,) = await stream.outcome()
         assert (status, text) == OK
-        assert answered(message) == ("7", list(b"1234"))
+        assert read_response(message) == ("7", list(b"1234"))
         assert (stream.status, stream.headers) == (200, {b"content-type": b"application/grpc"})
 
     run(scenario)
 
 
 @pytest.mark.parametrize("size", [1, 4, 5, 6, 20])
-def test_a_message_may_come_in_any_pieces(serve, size):
+def test_a_message_may_arrive_in_any_parts(serve, size):
     async def scenario():
-        server, body = serve(), frame(asked())
+        server, body = serve(), frame(infer_request())
         stream = server.stream("ModelInfer", ended=False)
         for at in range(0, len(body), size):
             stream.feed(body[at : at + size])
-        assert (await stream.outcome())[0] == 0  # the client need not have ended its side
+        assert (await stream.outcome())[0] == 0  # although the client has not ended the stream
 
     run(scenario)
 
 
-def test_a_large_answer_goes_out_in_one_piece_behind_its_prefix(serve):
+def test_a_large_response_is_sent(serve):
     async def scenario():
         data = bytes(range(256)) * 2000
-        stream = serve().stream("ModelInfer", asked(data=data))
-        assert answered((await stream.outcome())[2][0]) == ("", list(data))
+        stream = serve().stream("ModelInfer", infer_request(data=data))
+        assert read_response((await stream.outcome())[2][0]) == ("", list(data))
 
     run(scenario)
 
@@ -61,20 +61,20 @@ def test_a_large_answer_goes_out_in_one_piece_behind_its_prefix(serve):
         ("decoupled", 12, "ModelInfer RPC doesn't support models with decoupled transaction policy"),
     ],
 )
-def test_an_error_is_an_answer_without_a_message(serve, model, status, text):
+def test_an_error_is_a_response_without_a_message(serve, model, status, text):
     async def scenario():
-        stream = serve().stream("ModelInfer", asked(model))
+        stream = serve().stream("ModelInfer", infer_request(model))
         assert await stream.outcome() == (status, text, [])
         assert stream.trailers == {}
 
     run(scenario)
 
 
-def test_a_bug_keeps_its_secrets(serve, caplog):
+def test_an_internal_error_hides_details(serve, caplog):
     async def scenario():
-        status, text, _ = await serve().stream("ModelInfer", asked("broken")).outcome()
+        status, text, _ = await serve().stream("ModelInfer", infer_request("broken")).outcome()
         assert status == 13
-        assert "see incident" in text
+        assert "see error id" in text
 
     run(scenario)
     assert "a secret" in caplog.text
@@ -86,98 +86,100 @@ def test_a_bug_keeps_its_secrets(serve, caplog):
         (b"", 12, "has one message, and this one has none"),
         (b"\0\0", 13, "ends in the middle of a message"),
         (b"\0\0\0\0\5abcd", 13, "ends in the middle of a message"),
-        (b"\0\x80\0\0\0abcd", 3, "a message of 2147483648 bytes is announced"),
+        (b"\0\x80\0\0\0abcd", 3, "a message of 2147483648 bytes was announced"),
         (frame(b"") + b"\0", 12, "has one message, and this one has more"),
-        (frame(asked()) * 2, 12, "has one message, and this one has more"),
+        (frame(infer_request()) * 2, 12, "has one message, and this one has more"),
         (frame(b"\xff\xff"), 3, "2 bytes are not a message inference.ModelInferRequest"),
-        (frame(asked(), 1), 13, "marked as compressed, and the call does not say how"),
-        (frame(asked(), 7), 13, "marked as compressed, and the call does not say how"),
+        (frame(infer_request(), 1), 13, "marked as compressed, but the call has no grpc-encoding"),
+        (frame(infer_request(), 7), 13, "marked as compressed, but the call has no grpc-encoding"),
     ],
 )
-def test_a_body_that_is_no_message_is_told_so(serve, body, status, text):
+def test_an_invalid_body_gets_an_error(serve, body, status, text):
     async def scenario():
-        found, said, messages = await serve().stream("ModelInfer", body=body).outcome()
+        found, message_text, messages = await serve().stream("ModelInfer", body=body).outcome()
         assert (found, messages) == (status, [])
-        assert text in said
+        assert text in message_text
 
     run(scenario)
 
 
 @pytest.mark.parametrize(("pack", "encoding"), [(gzip.compress, b"gzip"), (zlib.compress, b"deflate")])
 @pytest.mark.parametrize("size", [10, 100_000])
-def test_a_compressed_message_is_read(serve, pack, encoding, size):
+def test_a_compressed_message_is_decompressed(serve, pack, encoding, size):
     async def scenario():
-        body = frame(pack(asked(data=bytes(size))), 1)
+        body = frame(pack(infer_request(data=bytes(size))), 1)
         stream = serve().stream("ModelInfer", body=body, grpc_encoding=encoding)
-        assert answered((await stream.outcome())[2][0]) == ("", [0] * size)
+        assert read_response((await stream.outcome())[2][0]) == ("", [0] * size)
 
     run(scenario)
 
 
 @pytest.mark.parametrize(
-    ("packed", "text"),
+    ("compressed", "text"),
     [
-        (gzip.compress(asked(data=bytes(10**6))), "exceeds the maximum allowed value of 1000 bytes"),
+        (gzip.compress(infer_request(data=bytes(10**6))), "exceeds the maximum allowed value of 1000 bytes"),
         (gzip.compress(b"a")[:5], "the compressed data ends too early"),
     ],
 )
-def test_a_bomb_and_a_damaged_message_are_refused(serve, packed, text):
+def test_decompression_bombs_and_damaged_messages_are_refused(serve, compressed, text):
     async def scenario():
         server = serve(max_decompressed_size=1000)
-        status, said, _ = await server.stream("ModelInfer", body=frame(packed, 1), grpc_encoding=b"gzip").outcome()
+        status, message_text, _ = await server.stream(
+            "ModelInfer", body=frame(compressed, 1), grpc_encoding=b"gzip"
+        ).outcome()
         assert status == 3
-        assert text in said
+        assert text in message_text
 
     run(scenario)
 
 
-def test_an_answer_is_compressed_where_that_is_wanted(serve):
+def test_a_response_is_compressed_if_the_client_accepts_it(serve):
     async def scenario():
         server, data = serve(infer_response_compression_level="low"), bytes(10**5)
-        stream = server.stream("ModelInfer", asked(data=data), grpc_accept_encoding=b"identity,gzip")
+        stream = server.stream("ModelInfer", infer_request(data=data), grpc_accept_encoding=b"identity,gzip")
         _, _, (message,) = await stream.outcome()
         assert stream.headers[b"grpc-encoding"] == b"gzip"
-        assert answered(gzip.decompress(message.removeprefix(b"packed "))) == ("", list(data))
-        plain = server.stream("ModelInfer", asked(data=data))
-        assert answered((await plain.outcome())[2][0]) == ("", list(data))
+        assert read_response(gzip.decompress(message.removeprefix(b"packed "))) == ("", list(data))
+        plain = server.stream("ModelInfer", infer_request(data=data))
+        assert read_response((await plain.outcome())[2][0]) == ("", list(data))
 
     run(scenario)
 
 
-def test_a_deadline_that_passes_cancels_the_request_and_is_the_status(serve):
+def test_a_passed_deadline_cancels_the_request_and_sets_the_status(serve):
     async def scenario():
         server = serve()
         for timeout_ms in (50, 500, 5000):
-            stream = server.stream("ModelInfer", asked("later"), grpc_timeout=b"%dm" % timeout_ms)
+            stream = server.stream("ModelInfer", infer_request("later"), grpc_timeout=b"%dm" % timeout_ms)
             await eventually(lambda stream=stream: server.engine.held or stream.over.is_set())
             latest = now_ns() + timeout_ms * 10**6
             assert await stream.outcome() == (4, "Deadline Exceeded", [])
-            if server.engine.held:  # else its time was over before the message was read
+            if server.engine.held:  # otherwise it expired before the message was read
                 break
         assert 0 < server.engine.held[0].deadline_ns <= latest
         assert server.engine.held[0].cancelled
-        server.engine.held[0].respond(echo(server.engine.held[0]))  # too late, and nobody minds
-        await server.serving.drain()
+        server.engine.held[0].respond(echo(server.engine.held[0]))  # a late response is ignored
+        await server.call_server.drain()
 
     run(scenario)
 
 
-def test_a_deadline_passes_while_the_message_is_still_on_its_way(serve):
+def test_a_deadline_may_pass_before_the_message_is_complete(serve):
     async def scenario():
         server = serve()
         stream = server.stream("ModelInfer", body=b"\0\0", ended=False, grpc_timeout=b"10m")
         assert await stream.outcome() == (4, "Deadline Exceeded", [])
-        stream.feed(frame(asked())[2:])
-        await server.serving.drain()
+        stream.feed(frame(infer_request())[2:])
+        await server.call_server.drain()
         assert not server.engine.held
 
     run(scenario)
 
 
-def test_an_answer_in_time_forgets_the_deadline(serve):
+def test_a_response_in_time_cancels_the_deadline(serve):
     async def scenario():
         server = serve()
-        stream = server.stream("ModelInfer", asked("later"), grpc_timeout=b"20S")
+        stream = server.stream("ModelInfer", infer_request("later"), grpc_timeout=b"20S")
         await eventually(lambda: server.engine.held)
         server.engine.held[0].respond(echo(server.engine.held[0]))
         assert (await stream.outcome())[0] == 0
@@ -185,36 +187,36 @@ def test_an_answer_in_time_forgets_the_deadline(serve):
     run(scenario)
 
 
-def test_a_client_that_leaves_cancels_its_request(serve):
+def test_a_disconnect_cancels_the_request(serve):
     async def scenario():
         server = serve()
-        stream = server.stream("ModelInfer", asked("later"))
+        stream = server.stream("ModelInfer", infer_request("later"))
         await eventually(lambda: server.engine.held)
         stream.leave()
         await eventually(lambda: server.engine.held[0].cancelled)
-        await server.serving.drain()
+        await server.call_server.drain()
 
     run(scenario)
 
 
-def test_a_client_that_leaves_in_the_middle_of_its_message_leaves_nothing(serve):
+def test_a_disconnect_during_the_message_leaves_nothing(serve):
     async def scenario():
         server = serve()
-        server.stream("ModelInfer", body=frame(asked("later"))[:-1], ended=False).leave()
-        await server.serving.drain()
+        server.stream("ModelInfer", body=frame(infer_request("later"))[:-1], ended=False).leave()
+        await server.call_server.drain()
         assert not server.engine.held
 
     run(scenario)
 
 
-def test_a_draining_server_answers_what_it_has_and_refuses_more(serve):
+def test_a_draining_server_finishes_requests_and_refuses_new_ones(serve):
     async def scenario():
         server = serve()
-        live = server.stream("ModelInfer", asked("later"))
+        live = server.stream("ModelInfer", infer_request("later"))
         await eventually(lambda: server.engine.held)
-        draining = server.loop.create_task(server.serving.drain())
-        await eventually(lambda: server.serving.service._gate.closed)
-        assert await server.stream("ModelInfer", asked()).outcome() == (14, SHUTTING_DOWN, [])
+        draining = server.loop.create_task(server.call_server.drain())
+        await eventually(lambda: server.call_server.service._inflight.is_draining)
+        assert await server.stream("ModelInfer", infer_request()).outcome() == (14, SHUTTING_DOWN, [])
         assert not draining.done()
         server.engine.held[0].respond(echo(server.engine.held[0]))
         assert (await live.outcome())[0] == 0
@@ -223,29 +225,29 @@ def test_a_draining_server_answers_what_it_has_and_refuses_more(serve):
     run(scenario)
 
 
-class Noting(Tracer):
-    """Traces every request and keeps what headers it was asked with."""
+class RecordingTracer(Tracer):
+    """Traces every request and records the headers."""
 
     headers = ("traceparent",)
 
     def __init__(self):
         self.active = True
-        self.asked = []
+        self.sampled = []
         self.ended = []
 
     def sample(self, model_name, headers):
-        self.asked.append((model_name, dict(headers)))
+        self.sampled.append((model_name, dict(headers)))
         return TraceFamily(TraceLevel.TIMESTAMPS, None, None, lambda _: None, self.ended.append).trace()
 
 
 @pytest.mark.parametrize("model", ["identity", "failing"])
-def test_a_traced_request_says_when_it_came_and_when_its_answer_went(serve, model):
+def test_a_traced_request_has_all_time_stamps(serve, model):
     async def scenario():
-        tracer = Noting()
+        tracer = RecordingTracer()
         server = serve(tracer=tracer)
-        await server.stream("ModelInfer", asked(model), metadata=((b"traceparent", b"00-1"),)).outcome()
+        await server.stream("ModelInfer", infer_request(model), metadata=((b"traceparent", b"00-1"),)).outcome()
         await eventually(lambda: tracer.ended)
-        assert tracer.asked == [(model, {"traceparent": "00-1"})]
+        assert tracer.sampled == [(model, {"traceparent": "00-1"})]
         names = [stamp.name for stamp in tracer.ended[0].traces[0].stamps()]
         assert names == ["GRPC_WAITREAD_START", "GRPC_WAITREAD_END", "GRPC_SEND_START", "GRPC_SEND_END"]
 
@@ -254,14 +256,14 @@ def test_a_traced_request_says_when_it_came_and_when_its_answer_went(serve, mode
 
 @pytest.fixture
 def unlogged():
-    """pytest would keep the records of incidents, and their tracebacks."""
+    """Disable logging: pytest would retain log records and their tracebacks."""
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("model", ["identity", "unknown", "failing", "broken"])
-def test_an_answered_call_keeps_nothing(serve, model, unlogged):
+def test_a_finished_call_retains_no_memory(serve, model, unlogged):
     size, calls = 2**20, 16
 
     async def scenario():
@@ -271,7 +273,7 @@ def test_an_answered_call_keeps_nothing(serve, model, unlogged):
         tracemalloc.start()
         try:
             for _ in range(calls):
-                await server.stream("ModelInfer", asked(model, data=bytes(size))).outcome()
+                await server.stream("ModelInfer", infer_request(model, data=bytes(size))).outcome()
             await eventually(lambda: tracemalloc.get_traced_memory()[0] < 4 * size)
         finally:
             tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""Every method, on any transport: `serve` makes a server of its own; a module of tests takes these in."""
+"""Tests of all methods on any transport. A test module imports them and defines the fixture `serve`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVING, NOT_SERVING = HealthCheckResponse.SERVING, HealthCheckResponse.NOT_SERV
 @pytest.mark.parametrize(
     "method", [method for method in METHODS if method.name in MANAGEMENT], ids=lambda each: each.name
 )
-def test_every_management_method_answers_with_its_message(serve, method):
+def test_every_management_method_returns_its_message(serve, method):
     async def scenario():
         fields = {"name": "identity"} if "name" in method.request.DESCRIPTOR.fields_by_name else {}
         status, text, messages = (
@@ -36,7 +36,7 @@ def test_every_management_method_answers_with_its_message(serve, method):
     run(scenario)
 
 
-def test_errors_of_management_have_their_status_and_are_shortened(serve):
+def test_management_errors_have_their_status_and_are_truncated(serve):
     async def scenario():
         server = serve()
         status, text, _ = await server.stream(
@@ -51,23 +51,23 @@ def test_errors_of_management_have_their_status_and_are_shortened(serve):
     run(scenario)
 
 
-def test_a_model_that_thinks_about_its_readiness_holds_up_nobody_else(serve):
-    engine, thinks, other_was_answered = FakeEngine(), threading.Event(), threading.Event()
+def test_a_slow_readiness_check_does_not_block_other_calls(serve):
+    engine, is_checking, other_finished = FakeEngine(), threading.Event(), threading.Event()
 
-    def think(_name, _version):
-        thinks.set()
-        return other_was_answered.wait(20)
+    def check_slowly(_name, _version):
+        is_checking.set()
+        return other_finished.wait(20)
 
-    engine.is_model_ready = think
+    engine.is_model_ready = check_slowly
 
     async def scenario():
         server = serve(engine)
-        asked = pb.ModelReadyRequest(name="identity").SerializeToString()
-        thinking = server.stream("ModelReady", asked)
-        await eventually(thinks.is_set)
+        message = pb.ModelReadyRequest(name="identity").SerializeToString()
+        readiness = server.stream("ModelReady", message)
+        await eventually(is_checking.is_set)
         assert (await server.stream("ServerReady", b"").outcome())[0] == 0
-        other_was_answered.set()
-        assert pb.ModelReadyResponse.FromString((await thinking.outcome())[2][0]).ready
+        other_finished.set()
+        assert pb.ModelReadyResponse.FromString((await readiness.outcome())[2][0]).ready
 
     run(scenario)
 
@@ -75,20 +75,20 @@ def test_a_model_that_thinks_about_its_readiness_holds_up_nobody_else(serve):
 def test_health_is_checked_and_watched(serve):
     async def scenario():
         server = serve()
-        asked = HealthCheckRequest(service=SERVICE).SerializeToString()
-        assert (await server.stream("/grpc.health.v1.Health/Check", asked).outcome())[0] == 0
-        watch, seen = server.stream("/grpc.health.v1.Health/Watch", asked), []
+        message = HealthCheckRequest(service=SERVICE).SerializeToString()
+        assert (await server.stream("/grpc.health.v1.Health/Check", message).outcome())[0] == 0
+        watch, seen = server.stream("/grpc.health.v1.Health/Watch", message), []
         await eventually(lambda: seen.extend(watch.messages()) or seen)
-        await server.serving.drain()
+        await server.call_server.drain()
         await eventually(lambda: seen.extend(watch.messages()) or len(seen) == 2)
         assert [HealthCheckResponse.FromString(one).status for one in seen] == [SERVING, NOT_SERVING]
-        await server.serving.close()
+        await server.call_server.close()
         assert (await watch.outcome())[0] == 0
 
     run(scenario)
 
 
-def test_a_watcher_that_leaves_ends_its_call(serve):
+def test_a_disconnecting_watcher_ends_its_call(serve):
     async def scenario():
         server = serve()
         watch = server.stream("/grpc.health.v1.Health/Watch", b"")
@@ -117,10 +117,10 @@ def test_reflection_describes_every_service(serve):
     run(scenario)
 
 
-def test_a_library_is_not_upset_by_bytes_that_are_no_message(serve, caplog):
+def test_invalid_bytes_for_a_library_service_get_an_error(serve, caplog):
     async def scenario():
         status, text, _ = await serve().stream("/grpc.health.v1.Health/Check", b"\xff\xff").outcome()
-        assert (status, text) == (3, "unable to parse the request: its 2 bytes are not its message")
+        assert (status, text) == (3, "unable to parse the request: its 2 bytes are not a valid message")
 
     run(scenario)
     assert not caplog.records

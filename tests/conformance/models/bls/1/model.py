@@ -1,4 +1,4 @@
-"""Calls other models as PLAN says and tells what they answered."""
+"""Calls other models by PLAN and returns their responses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def tensor(name, datatype, values):
 
 
 def request(call):
-    """Return the request that a call of the plan describes."""
+    """Return the request for a call of the plan."""
     inputs = [tensor(name, *described) for name, described in call["inputs"].items()]
     given = {name: call[name] for name in GIVEN if name in call}
     if call.get("memory"):
@@ -37,7 +37,7 @@ def readable(value):
     return value
 
 
-def told(response):
+def as_data(response):
     """Return a response as plain data."""
     if response.has_error():
         return {"error": response.error().message(), "code": int(response.error().code())}
@@ -63,9 +63,9 @@ def properties(made):
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._answer(one) for one in requests]
+        return [self._respond(one) for one in requests]
 
-    def _answer(self, received):
+    def _respond(self, received):
         plan = json.loads(pb_utils.get_input_tensor_by_name(received, "PLAN").as_numpy()[0])
         result = json.dumps([self._call(call) for call in plan]).encode()
         return pb_utils.InferenceResponse([pb_utils.Tensor("RESULT", np.array([result], np.object_))])
@@ -76,18 +76,18 @@ class TritonPythonModel:
             if call.get("show"):
                 return properties(made)
             if "decoupled" not in call:
-                return told(made.exec())
+                return as_data(made.exec())
             result = made.exec(decoupled=call["decoupled"])
-            return self._stream(result, call) if call["decoupled"] else told(result)
+            return self._stream(result, call) if call["decoupled"] else as_data(result)
         except Exception as error:
             return failed(error)
 
     def _stream(self, responses, call):
         if call.get("cancel"):
-            first = told(next(responses))
+            first = as_data(next(responses))
             responses.cancel()
-            return [first, *(told(one) for one in responses)]
-        found = [told(one) for one in responses]
+            return [first, *(as_data(one) for one in responses)]
+        found = [as_data(one) for one in responses]
         if call.get("again"):
-            found.append([told(one) for one in responses])
+            found.append([as_data(one) for one in responses])
         return found

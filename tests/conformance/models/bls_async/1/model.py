@@ -1,4 +1,4 @@
-"""Calls other models as PLAN says, all of its calls at once, from a coroutine."""
+"""Makes all calls of PLAN to other models concurrently from a coroutine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import triton_python_backend_utils as pb_utils
 
 
-def told(response):
+def as_data(response):
     if response.has_error():
         return {"error": response.error().message(), "code": int(response.error().code())}
     return {one.name(): one.as_numpy().ravel().tolist() for one in response.output_tensors()}
@@ -17,9 +17,9 @@ def told(response):
 
 class TritonPythonModel:
     async def execute(self, requests):
-        return [await self._answer(one) for one in requests]
+        return [await self._respond(one) for one in requests]
 
-    async def _answer(self, received):
+    async def _respond(self, received):
         plan = json.loads(pb_utils.get_input_tensor_by_name(received, "PLAN").as_numpy()[0])
         result = json.dumps(await asyncio.gather(*(self._call(call) for call in plan))).encode()
         return pb_utils.InferenceResponse([pb_utils.Tensor("RESULT", np.array([result], np.object_))])
@@ -31,9 +31,9 @@ class TritonPythonModel:
         )
         try:
             if call.get("blocking"):
-                return told(made.exec())
+                return as_data(made.exec())
             if not call.get("decoupled"):
-                return told(await made.async_exec())
-            return [told(response) for response in await made.async_exec(decoupled=True)]
+                return as_data(await made.async_exec())
+            return [as_data(response) for response in await made.async_exec(decoupled=True)]
         except Exception as error:
             return {"raised": type(error).__name__, "text": str(error)}

@@ -1,4 +1,4 @@
-"""Passes on what a decoupled model answers, doubled."""
+"""Forwards the responses of a decoupled model, doubled."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class TritonPythonModel:
 
     async def _pass_on(self, request):
         sender = request.get_response_sender()
-        asked = pb_utils.InferenceRequest(model_name="repeat", inputs=request.inputs(), requested_output_names=["OUT"])
-        for response in await asked.async_exec(decoupled=True):
+        call = pb_utils.InferenceRequest(model_name="repeat", inputs=request.inputs(), requested_output_names=["OUT"])
+        for response in await call.async_exec(decoupled=True):
             if response.has_error():
                 sender.send(pb_utils.InferenceResponse(error=response.error()))
             elif response.output_tensors():

@@ -16,9 +16,9 @@ def total(number):
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._answer(int(request.inputs()[0].as_numpy()[0])) for request in requests]
+        return [self._respond(int(request.inputs()[0].as_numpy()[0])) for request in requests]
 
-    def _answer(self, count):
+    def _respond(self, count):
         with ThreadPoolExecutor(8) as pool:
             sums = list(pool.map(total, range(count)))
         return pb_utils.InferenceResponse([pb_utils.Tensor("SUM", np.array(sums, np.float32))])

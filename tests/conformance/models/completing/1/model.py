@@ -1,4 +1,4 @@
-"""What `auto_complete_config` may do and may not; the configuration's parameter `what` says it."""
+"""Right and wrong uses of `auto_complete_config`, selected by the configuration parameter `what`."""
 
 from __future__ import annotations
 
@@ -204,9 +204,9 @@ class TritonPythonModel:
         return ACTIONS[what](auto_complete_model_config)
 
     def execute(self, requests):
-        return [self._answer(request) for request in requests]
+        return [self._respond(request) for request in requests]
 
-    def _answer(self, request):
+    def _respond(self, request):
         data = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
         names = [one.name() for one in request.inputs()]
         return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", (data * len(names)).astype(np.int32))])

@@ -1,4 +1,4 @@
-"""Doubles what it gets, and tells how often it computed that so far: an answer from a cache tells of an earlier time."""
+"""Doubles its input and returns its execution count: a cached response has an earlier count."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class TritonPythonModel:
         self.times = Counter()
 
     def execute(self, requests):
-        return [self.answer(request) for request in requests]
+        return [self.respond(request) for request in requests]
 
-    def answer(self, request):
+    def respond(self, request):
         values = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
         if (values < 0).any():
             return pb_utils.InferenceResponse(error=pb_utils.TritonError("a negative number"))

@@ -1,4 +1,4 @@
-"""Loads and unloads other models as PLAN says, and tells what each step returned or raised."""
+"""Loads and unloads other models by PLAN, and returns the result or error of each step."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._answer(request) for request in requests]
+        return [self._respond(request) for request in requests]
 
-    def _answer(self, request):
+    def _respond(self, request):
         plan = json.loads(pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0])
         result = json.dumps([self._step(*step) for step in plan]).encode()
         return pb_utils.InferenceResponse([pb_utils.Tensor("RESULT", np.array([result], np.object_))])

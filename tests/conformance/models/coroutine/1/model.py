@@ -1,4 +1,4 @@
-"""`async def execute`: what it awaits, returns and raises; WHAT says which."""
+"""`async def execute`: awaits, returns and raises, selected by WHAT."""
 
 from __future__ import annotations
 

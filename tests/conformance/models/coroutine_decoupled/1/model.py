@@ -1,4 +1,4 @@
-"""A decoupled `async def execute`: while one request waits for an event, the next one may set it."""
+"""A decoupled `async def execute`: a request may wait for an event that the next request sets."""
 
 from __future__ import annotations
 

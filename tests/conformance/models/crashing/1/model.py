@@ -1,4 +1,4 @@
-"""A model whose process ends in the middle of an execution; WHAT says how."""
+"""A model whose process ends during an execution; WHAT selects how."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gives back every input that came, and tells what it looked like."""
+"""Returns every input and a description of it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import triton_python_backend_utils as pb_utils
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._answer(sorted(request.inputs(), key=lambda one: one.name())) for request in requests]
+        return [self._respond(sorted(request.inputs(), key=lambda one: one.name())) for request in requests]
 
-    def _answer(self, tensors):
+    def _respond(self, tensors):
         seen = json.dumps([self._seen(tensor) for tensor in tensors])
         outputs = [self._copy(tensor) for tensor in tensors]
         return pb_utils.InferenceResponse([*outputs, pb_utils.Tensor("SEEN", np.array([seen.encode()], np.object_))])
 
     def _copy(self, tensor):
         name = tensor.name().replace("IN_", "OUT_")
-        if name == "OUT_BF16":  # numpy has no such type: the tensor travels as it is
+        if name == "OUT_BF16":  # numpy has no such type, so the tensor is passed on unchanged
             return pb_utils.Tensor.from_dlpack(name, tensor.to_dlpack())
         return pb_utils.Tensor(name, tensor.as_numpy())
 

@@ -1,4 +1,4 @@
-"""Gives back twice what it gets."""
+"""Returns its input doubled."""
 
 from __future__ import annotations
 

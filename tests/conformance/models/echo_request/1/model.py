@@ -1,4 +1,4 @@
-"""Tells everything that a model can learn of a request, and what `initialize` was given."""
+"""Returns all properties of a request and the arguments of `initialize`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class TritonPythonModel:
         self.args["types"] = sorted({type(value).__name__ for value in args.values()})
 
     def execute(self, requests):
-        return [self._answer(request) for request in requests]
+        return [self._respond(request) for request in requests]
 
-    def _answer(self, request):
-        told = {
+    def _respond(self, request):
+        properties = {
             "id": request.request_id(),
             "correlation id": [type(request.correlation_id()).__name__, request.correlation_id()],
             "flags": request.flags(),
@@ -34,4 +34,4 @@ class TritonPythonModel:
             "type": type(request).__name__,
         }
         args = {**self.args, "model_config": sorted(json.loads(self.args["model_config"]))}
-        return pb_utils.InferenceResponse([output("REQUEST", told), output("ARGS", args)])
+        return pb_utils.InferenceResponse([output("REQUEST", properties), output("ARGS", args)])

@@ -1,4 +1,4 @@
-"""Tells what reached it, and gives the outputs that the parameter `give` names."""
+"""Returns a description of its inputs and the outputs that the parameter `give` names."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ GIVEN = {
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._answer(request) for request in requests]
+        return [self._respond(request) for request in requests]
 
-    def _answer(self, request):
+    def _respond(self, request):
         parameters = json.loads(request.parameters())
         if "raise" in parameters:
             raise ValueError(parameters["raise"])

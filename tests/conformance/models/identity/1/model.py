@@ -1,4 +1,4 @@
-"""Gives back every input under the name of an output."""
+"""Returns every input under the name of an output."""
 
 from __future__ import annotations
 

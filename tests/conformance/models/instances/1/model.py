@@ -1,4 +1,7 @@
-"""Says which instances there are, and whether any executes while it does; a group whose name begins with "broken" does not start."""
+"""Returns which instances exist, or whether they execute concurrently.
+
+A group whose name begins with "broken" does not start.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,17 @@ class TritonPythonModel:
         self.count = 0
 
     def execute(self, requests):
-        return [self.answer(json.loads(pb_utils.get_input_tensor_by_name(one, "IN").as_numpy()[0])) for one in requests]
+        return [
+            self.respond(json.loads(pb_utils.get_input_tensor_by_name(one, "IN").as_numpy()[0])) for one in requests
+        ]
 
-    def answer(self, asked):
+    def respond(self, action):
         self.count += 1
-        said = self.meet(*asked["meet"]) if "meet" in asked else [self.alone(asked["alone"])]
-        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array(said, dtype=object))])
+        names = self.meet(*action["meet"]) if "meet" in action else [self.alone(action["alone"])]
+        return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array(names, dtype=object))])
 
     def meet(self, place, count):
-        """Wait until `count` instances are here, which no one of them can be twice; return who they are."""
+        """Wait until `count` different instances are here; return their names."""
         folder = server_folder() / place
         folder.mkdir(parents=True, exist_ok=True)
         written = folder / f".{uuid.uuid4()}"
@@ -45,7 +50,7 @@ class TritonPythonModel:
         return ["nobody else came"]
 
     def alone(self, place):
-        """Stay for a moment and say whether anybody else was here meanwhile."""
+        """Wait briefly and return whether other instances were here meanwhile."""
         folder = server_folder() / place
         folder.mkdir(parents=True, exist_ok=True)
         mine = folder / str(uuid.uuid4())
@@ -59,5 +64,8 @@ class TritonPythonModel:
 
 
 def server_folder():
-    """Return a folder for the instances of this server alone, empty when an exchange begins: two may read one repository."""
+    """Return a folder for the instances of this server, empty at the start of an exchange.
+
+    Two servers may read one repository.
+    """
     return Path(os.environ["CONFORMANCE_MEETINGS"])

@@ -1,4 +1,7 @@
-"""Runs each request as often as it asks for and answers in the last turn, or in every one where the model is decoupled."""
+"""Reschedules each request as often as it requests, and responds at the last execution.
+
+A decoupled model responds at every execution.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,8 @@ class TritonPythonModel:
         self.decoupled = json.loads(args["model_config"]).get("model_transaction_policy", {}).get("decoupled", False)
 
     def execute(self, requests):
-        answers = [self.turn(request) if value(request, "READY") else self.answer("nothing") for request in requests]
-        return None if self.decoupled else answers
+        responses = [self.turn(request) if value(request, "READY") else self.respond("nothing") for request in requests]
+        return None if self.decoupled else responses
 
     def turn(self, request):
         number = request.correlation_id()
@@ -32,21 +35,21 @@ class TritonPythonModel:
         if what == "raise" and len(seen) == 2:
             raise ValueError("in the second turn")
         last = len(seen) >= value(request, "TURNS")
-        answer = self.answer(*seen)
+        response = self.respond(*seen)
         if last:
             del self.seen[number]
         else:
             request.set_release_flags(pb_utils.TRITONSERVER_REQUEST_RELEASE_RESCHEDULE)
         if self.decoupled:
             flags = pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL if last else 0
-            request.get_response_sender().send(answer, flags=flags)
+            request.get_response_sender().send(response, flags=flags)
             return None
-        return answer if last or what == "answer" else None
+        return response if last or what == "answer" else None
 
     def says(self, request):
         controls = " ".join(f"{name} {float(value(request, name))}" for name in CONTROLS)
         same = value(request, "CORRID") == request.correlation_id() != 0
         return f"{controls}, flags {request.flags()}, id as in CORRID: {same}"
 
-    def answer(self, *texts):
+    def respond(self, *texts):
         return pb_utils.InferenceResponse([pb_utils.Tensor("SEEN", np.array([texts], np.object_))])

@@ -1,4 +1,4 @@
-"""Logs its input on every level, in every way."""
+"""Logs its input at every level with every function."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def failure(call):
 class TritonPythonModel:
     def execute(self, requests):
         return [
-            self._answer(pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy()[0].decode())
+            self._respond(pb_utils.get_input_tensor_by_name(request, "TEXT").as_numpy()[0].decode())
             for request in requests
         ]
 
-    def _answer(self, text):
+    def _respond(self, text):
         logger = pb_utils.Logger
         logger.log_info(f"{text} info")
         logger.log_warn(f"{text} warning")

@@ -1,4 +1,4 @@
-"""Makes metrics and changes them as PLAN says, and tells what each step returned or raised."""
+"""Creates and changes metrics by PLAN, and returns the result or error of each step."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class TritonPythonModel:
         self.metrics = {}
 
     def execute(self, requests):
-        return [self._answer(request) for request in requests]
+        return [self._respond(request) for request in requests]
 
-    def _answer(self, request):
-        self.metrics.clear()  # metrics first: a family must outlive its own
+    def _respond(self, request):
+        self.metrics.clear()  # metrics first: a family must outlive its metrics
         self.families.clear()
         plan = json.loads(pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0])
         result = json.dumps([self._step(*step) for step in plan]).encode()

@@ -1,4 +1,4 @@
-"""Gives back its input after a moment."""
+"""Returns its input after a short pause."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
     def execute(self, requests):
         time.sleep(0.05)
-        return [self._answer(request) for request in requests]
+        return [self._respond(request) for request in requests]
 
-    def _answer(self, request):
+    def _respond(self, request):
         given = pb_utils.get_input_tensor_by_name(request, "IN").as_numpy()
         return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", given)])

@@ -1,4 +1,4 @@
-"""Reads images in the portable pixmap format and gives them back as planes of normalised numbers."""
+"""Reads images in the portable pixmap format and returns them as normalized planes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class TritonPythonModel:
         self.kind = pb_utils.triton_string_to_numpy(output["data_type"])
 
     def execute(self, requests):
-        return [self._answer(pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()) for request in requests]
+        return [self._respond(pb_utils.get_input_tensor_by_name(request, "IMAGE").as_numpy()) for request in requests]
 
-    def _answer(self, images):
+    def _respond(self, images):
         try:
             planes = np.stack([pixels(image) for image in images.ravel()]).astype(self.kind)
         except ValueError as error:

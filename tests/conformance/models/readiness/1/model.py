@@ -1,4 +1,4 @@
-"""Is ready or not, as the last request told it to be."""
+"""Ready or not, as set by the last request."""
 
 from __future__ import annotations
 

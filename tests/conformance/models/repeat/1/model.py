@@ -1,4 +1,4 @@
-"""Answers once per element of its input, from one thread per request, long after `execute` has returned."""
+"""Responds once per element of its input from a thread, long after `execute` has returned."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Answers through response senders, right and wrong: PLAN is a list of actions. What became of each is told to the next request whose
-plan is "tell".
+"""Uses response senders correctly and wrongly: PLAN is a list of actions.
 
-A decoupled twin of this model has the same code.
+The next request with the plan "tell" gets the outcome of each action. A decoupled model has the
+same code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def number(value):
     return pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([value], np.int32))])
 
 
-def told(value):
+def text_response(value):
     return pb_utils.InferenceResponse([pb_utils.Tensor("TOLD", np.array([json.dumps(value).encode()], np.object_))])
 
 
@@ -53,7 +53,7 @@ class TritonPythonModel:
     def _run(self, request):
         plan = json.loads(pb_utils.get_input_tensor_by_name(request, "PLAN").as_numpy()[0])
         if plan == "tell":
-            return self._tell(request)
+            return self._report(request)
         self.outcomes = []
         sender = request.get_response_sender()
         if plan and plan[0] == ["thread"]:
@@ -62,10 +62,10 @@ class TritonPythonModel:
             return None
         return self._follow(request, sender, plan)
 
-    def _tell(self, request):
+    def _report(self, request):
         while self.threads:
             self.threads.pop().join()
-        response = told(self.outcomes)
+        response = text_response(self.outcomes)
         if not self.decoupled:
             return response
         request.get_response_sender().send(response, FINAL)
@@ -118,7 +118,9 @@ class TritonPythonModel:
         return sender.send(pb_utils.InferenceResponse([]))
 
     def _do_both(self, request, sender, value):
-        response = pb_utils.InferenceResponse([*number(value).output_tensors(), *told("more").output_tensors()])
+        response = pb_utils.InferenceResponse(
+            [*number(value).output_tensors(), *text_response("more").output_tensors()]
+        )
         return sender.send(response)
 
     def _do_again(self, request, sender):

@@ -1,4 +1,7 @@
-"""Adds up what each sequence sends, and tells what it sees of the batch. A request with the parameter `sleep` takes that many milliseconds."""
+"""Sums up the values of each sequence, and returns the contents of the batch.
+
+A request with the parameter `sleep` takes that many milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class TritonPythonModel:
         return np.array([[value]] if self.batched else [value], dtype)
 
     def _added(self, request):
-        """Without an id nobody sent it: whatever is in it then means nothing."""
+        """Return the sum of a request; an empty slot has no id and meaningless contents."""
         name = request.correlation_id()
         if not name:
             return 0

@@ -1,4 +1,4 @@
-"""Answers n times with n, the last time together with the final flag; 0 is answered by the flag alone."""
+"""Responds n times with n, the last time with the final flag; 0 gets only the flag."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
     def execute(self, requests):
         for request in requests:
-            self._answer(request.get_response_sender(), int(request.inputs()[0].as_numpy()[0, 0]))
+            self._respond(request.get_response_sender(), int(request.inputs()[0].as_numpy()[0, 0]))
 
-    def _answer(self, sender, count):
+    def _respond(self, sender, count):
         if count == 0:
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
         for left in range(count, 0, -1):

@@ -1,4 +1,4 @@
-"""Every way in which a model can go wrong before it serves and when it ends; the configuration's parameter `what` says which."""
+"""Failures before a model serves and at its end, selected by the configuration parameter `what`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls the tensors' methods, and the module's functions, and tells what each returned or raised; WHAT says which."""
+"""Calls tensor methods and module functions, selected by WHAT; returns results or errors."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def given_array_is_copied():
     return made.as_numpy().tolist()
 
 
-def model_dir():  # there is no such function yet while this module is imported
+def model_dir():  # the function does not exist yet while this module is imported
     return pb_utils.get_model_dir()
 
 
@@ -201,9 +201,9 @@ ACTIONS = {
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._answer(request) for request in requests]
+        return [self._respond(request) for request in requests]
 
-    def _answer(self, request):
+    def _respond(self, request):
         what = pb_utils.get_input_tensor_by_name(request, "WHAT").as_numpy()[0].decode()
         try:
             result = {"returned": ACTIONS[what]()}

@@ -1,4 +1,4 @@
-"""Makes output tensors of all kinds of arrays; WHAT says of which."""
+"""Creates output tensors from all kinds of arrays; WHAT selects the kind."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ MAKE = {
 
 class TritonPythonModel:
     def execute(self, requests):
-        return [self._answer(request) for request in requests]
+        return [self._respond(request) for request in requests]
 
-    def _answer(self, request):
+    def _respond(self, request):
         what = pb_utils.get_input_tensor_by_name(request, "WHAT").as_numpy()[0].decode()
         name, _, dlpack = what.partition("/")
         output = pb_utils.Tensor("OUT", MAKE[name]())

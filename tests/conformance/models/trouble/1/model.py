@@ -1,4 +1,4 @@
-"""Every way in which `execute` can go wrong; WHAT says which."""
+"""Failures in `execute`; WHAT selects the failure."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def good():
     return pb_utils.InferenceResponse([tensor(), tensor("MORE", [7], np.int32)])
 
 
-def asked(request):
+def what(request):
     return pb_utils.get_input_tensor_by_name(request, "WHAT").as_numpy().flat[0].decode()
 
 
 class TritonPythonModel:
     def execute(self, requests):
-        kind, _, argument = asked(requests[0]).partition(":")
+        kind, _, argument = what(requests[0]).partition(":")
         return getattr(self, kind)(requests, *([argument] if argument else []))
 
     def fine(self, requests):

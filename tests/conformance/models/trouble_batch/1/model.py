@@ -1,4 +1,4 @@
-"""Requests of one batch that fare differently: each is asked what becomes of it."""
+"""Requests of one batch with different outcomes; each request selects its own."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ def tensor(name, value):
 
 class TritonPythonModel:
     def execute(self, requests):
-        asked = [pb_utils.get_input_tensor_by_name(request, "WHAT").as_numpy()[0, 0] for request in requests]
-        if b"raises" in asked:
+        what = [pb_utils.get_input_tensor_by_name(request, "WHAT").as_numpy()[0, 0] for request in requests]
+        if b"raises" in what:
             raise ValueError("one of them made all fail")
-        responses = [self._answer(one) for one in asked]
-        if b"too_few" in asked:
+        responses = [self._respond(one) for one in what]
+        if b"too_few" in what:
             del responses[-1]
-        if b"too_many" in asked:
+        if b"too_many" in what:
             responses.append(responses[0])
         return responses
 
-    def _answer(self, asked):
-        if asked == b"wrong":
+    def _respond(self, what):
+        if what == b"wrong":
             return "no response"
-        if asked == b"error":
+        if what == b"error":
             return pb_utils.InferenceResponse(
                 [], pb_utils.TritonError("this one alone", pb_utils.TritonError.NOT_FOUND)
             )
-        if asked == b"missing":
+        if what == b"missing":
             return pb_utils.InferenceResponse([])
-        more = [tensor("EXTRA", b"more")] if asked == b"extra" else []
-        return pb_utils.InferenceResponse([tensor("OUT", asked), *more])
+        more = [tensor("EXTRA", b"more")] if what == b"extra" else []
+        return pb_utils.InferenceResponse([tensor("OUT", what), *more])

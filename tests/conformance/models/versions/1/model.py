@@ -1,4 +1,4 @@
-"""Tells which version of it answered."""
+"""Returns the version that executed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import triton_python_backend_utils as pb_utils
 class TritonPythonModel:
     def initialize(self, args):
         pb_utils.Logger.log_info(f"versions: instance {args['model_instance_name']} of version {args['model_version']}")
-        self.told = f"{args['model_version']} {args['model_instance_name']} {__name__} {os.path.basename(pb_utils.get_model_dir())}"
+        self.description = f"{args['model_version']} {args['model_instance_name']} {__name__} {os.path.basename(pb_utils.get_model_dir())}"
 
     def execute(self, requests):
         return [
-            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([self.told], np.object_))]) for _ in requests
+            pb_utils.InferenceResponse([pb_utils.Tensor("OUT", np.array([self.description], np.object_))])
+            for _ in requests
         ]

@@ -1,4 +1,4 @@
-"""Writes down every request before the first one that a client can ask with, and tells what it wrote down."""
+"""Records every request before the first client request, and returns the record."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class TritonPythonModel:
         self.seen = []
 
     def execute(self, requests):
-        told = [self._note(request, len(requests)) for request in requests]
+        notes = [self._note(request, len(requests)) for request in requests]
         self._misbehave()
         if not self.decoupled:
-            return [self._answer(request, so_far) for request, so_far in zip(requests, told, strict=True)]
-        for request, so_far in zip(requests, told, strict=True):
+            return [self._respond(request, so_far) for request, so_far in zip(requests, notes, strict=True)]
+        for request, so_far in zip(requests, notes, strict=True):
             sender = request.get_response_sender()
             for _ in range(int(self.how.get("answers", "1"))):
-                sender.send(self._answer(request, so_far))
+                sender.send(self._respond(request, so_far))
             sender.send(flags=pb_utils.TRITONSERVER_RESPONSE_COMPLETE_FINAL)
         return None
 
@@ -37,18 +37,20 @@ class TritonPythonModel:
         if how == "dies":
             os.abort()
         if how == "calls":
-            asked = pb_utils.InferenceRequest(
+            call = pb_utils.InferenceRequest(
                 model_name="add_sub",
                 requested_output_names=["OUTPUT0"],
                 inputs=[pb_utils.Tensor(name, np.ones(4, np.float32)) for name in ("INPUT0", "INPUT1")],
             )
-            answer = asked.exec()
-            said = answer.error().message() if answer.has_error() else answer.output_tensors()[0].as_numpy().tolist()
-            self.seen.append(json.dumps(said))
+            response = call.exec()
+            outcome = (
+                response.error().message() if response.has_error() else response.output_tensors()[0].as_numpy().tolist()
+            )
+            self.seen.append(json.dumps(outcome))
 
     def _note(self, request, together):
         so_far = list(self.seen)
-        said = {
+        note = {
             "id": request.request_id(),
             "sequence": request.correlation_id(),
             "flags": request.flags(),
@@ -58,8 +60,8 @@ class TritonPythonModel:
             "together": together,
         }
         for tensor in request.inputs():
-            said[tensor.name()] = [str(tensor.as_numpy().dtype), list(tensor.shape()), self._values(tensor)]
-        self.seen.append(json.dumps(said, sort_keys=True))
+            note[tensor.name()] = [str(tensor.as_numpy().dtype), list(tensor.shape()), self._values(tensor)]
+        self.seen.append(json.dumps(note, sort_keys=True))
         return so_far
 
     def _values(self, tensor):
@@ -67,7 +69,7 @@ class TritonPythonModel:
             return None
         return [each.decode() if isinstance(each, bytes) else each for each in tensor.as_numpy().ravel().tolist()]
 
-    def _answer(self, request, so_far):
+    def _respond(self, request, so_far):
         if self.how.get("how") == "answers an error":
             return pb_utils.InferenceResponse(error=pb_utils.TritonError("not warm enough"))
         text = np.array([each.encode() for each in so_far], np.object_)

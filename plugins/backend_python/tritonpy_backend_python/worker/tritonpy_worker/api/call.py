@@ -1,4 +1,4 @@
-"""What a model asks of another model, as plain data."""
+"""A model's request to another model, as plain data."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CallSpec:
-    """One request to another model of the server."""
+    """A request to another model of the server."""
 
     model_name: str
     model_version: int  # -1: the server chooses
     request_id: str
     inputs: tuple[Tensor, ...]
-    requested_output_names: tuple[str, ...]  # without repetition
+    requested_output_names: tuple[str, ...]  # without duplicates
     correlation_id: int | str
     flags: int
     timeout: int  # microseconds, 0: none
     parameters: Parameters
-    preferred_memory: PreferredMemory | None  # None: the server's choice
-    trace: int | None  # number of the received request whose trace this one continues
-    decoupled: bool  # the caller takes any number of responses
+    preferred_memory: PreferredMemory | None  # None: the server chooses
+    trace: int | None  # number of the received request whose trace continues
+    decoupled: bool  # any number of responses

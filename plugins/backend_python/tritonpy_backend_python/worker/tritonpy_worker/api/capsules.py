@@ -1,4 +1,4 @@
-"""The memory layout of DLPack, and the capsules that it travels in."""
+"""The memory layout of DLPack and its capsules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ctypes import (
     c_void_p,
     py_object,
 )
-from datetime import datetime_CAPI  # the capsule that shows the type of all
+from datetime import datetime_CAPI  # a capsule, to get the type of capsules
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,7 @@ class ElementType(Structure):
 
 
 class DLTensor(Structure):
-    """DLTensor; `strides` counts elements and may be NULL for C order."""
+    """DLTensor. `strides` counts elements and may be NULL for C order."""
 
     _fields_ = (
         ("data", c_void_p),
@@ -58,13 +58,13 @@ class _Managed(Structure):
 
 _NAME, _USED = b"dltensor", b"used_dltensor"
 _CAPSULE = type(datetime_CAPI)
-_python = ctypes.PyDLL(None)  # not ctypes.pythonapi: what others declare there must not change what is declared here
+_python = ctypes.PyDLL(None)  # not ctypes.pythonapi, whose declarations other code may change
 _python.PyCapsule_IsValid.argtypes = (py_object, c_char_p)
 _python.PyCapsule_GetPointer.argtypes = (py_object, c_char_p)
 _python.PyCapsule_GetPointer.restype = c_void_p
 _python.PyCapsule_SetName.argtypes = (py_object, c_char_p)
 _python.Py_IncRef.argtypes = (py_object,)
-_python.Py_IncRef(_USED)  # capsules keep its address, perhaps longer than this module lives
+_python.Py_IncRef(_USED)  # capsules keep its address, perhaps longer than this module exists
 _python.PyCapsule_New.argtypes = (c_void_p, c_char_p, c_void_p)
 _python.PyCapsule_New.restype = py_object
 _python.malloc.argtypes = (c_size_t,)
@@ -74,25 +74,28 @@ _DELETER = ctypes.PYFUNCTYPE(None, c_void_p)
 
 
 def is_capsule(value: Any) -> bool:
-    """Say whether `value` is a capsule, of whatever."""
+    """Return true if `value` is a capsule of any kind."""
     return type(value) is _CAPSULE
 
 
 def address_in(capsule: Any) -> int:
-    """Return where the tensor of a capsule is described. Raises TritonModelException for one that holds none, or none any more."""
+    """Return the address of a capsule's managed tensor.
+
+    Raises `TritonModelException` if it has none.
+    """
     if not is_capsule(capsule) or not _python.PyCapsule_IsValid(capsule, _NAME):
-        raise TritonModelException(f"{capsule!r} is no DLPack capsule, or its tensor was taken before.")
+        raise TritonModelException(f"{capsule!r} is not a DLPack capsule, or its tensor was already taken.")
     return int(_python.PyCapsule_GetPointer(capsule, _NAME))
 
 
 def tensor_at(address: int) -> DLTensor:
-    """Return the description as a view: what is changed there is changed for whoever takes the tensor."""
+    """Return a view of the description. Changes are visible to the consumer of the tensor."""
     tensor: DLTensor = _Managed.from_address(address).tensor
     return tensor
 
 
-def copied(array: np.ndarray[Any, Any]) -> Any:
-    """Return a capsule over a copy of an array of unsigned numbers, description and all in one piece of memory that C alone can free."""
+def copy_to_capsule(array: np.ndarray[Any, Any]) -> Any:
+    """Return a capsule with a copy of an unsigned integer array, in one block that C can free."""
     described = ctypes.sizeof(_Managed) + 8 * array.ndim
     offset = -(-described // 64) * 64
     address = _python.malloc(offset + array.nbytes)
@@ -113,16 +116,17 @@ def copied(array: np.ndarray[Any, Any]) -> Any:
 
 
 class Memory:
-    """The memory of a tensor that was taken out of a capsule; its producer gets it back when this goes."""
+    """The memory of a tensor from a capsule. Deleting the object returns it to its producer."""
 
     __slots__ = ("_address",)
 
     def __init__(self, capsule: Any) -> None:
-        """Raises TritonModelException where the capsule holds no tensor."""
+        """Raises `TritonModelException` if the capsule contains no tensor."""
         self._address = address_in(capsule)
         _python.PyCapsule_SetName(capsule, _USED)
 
-    def __del__(self, managed: Any = _Managed, deleter: Any = _DELETER) -> None:  # globals may be gone when this runs
+    # Globals may already be deleted.
+    def __del__(self, managed: Any = _Managed, deleter: Any = _DELETER) -> None:
         address = getattr(self, "_address", None)
         if address is not None and managed.from_address(address).deleter:
             deleter(managed.from_address(address).deleter)(address)

@@ -1,4 +1,4 @@
-"""What little of CUDA's driver is needed to fetch the memory of a GPU; the library of that name is there wherever a model has such memory."""
+"""The functions of the CUDA driver that copy GPU memory to the host."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .errors import TritonModelException
 
 
 def copy_to_host(device: int, source: int, target: int, size: int) -> None:
-    """Copy `size` bytes from an address on a device to one of the host, when all earlier work on the device is done.
+    """Copy `size` bytes from a device to the host, after all earlier work on the device.
 
-    Raises TritonModelException where there is no driver or it fails.
+    Raises `TritonModelException` if there is no driver or it fails.
     """
     driver = _driver()
     with _context(driver, device):
@@ -22,7 +22,10 @@ def copy_to_host(device: int, source: int, target: int, size: int) -> None:
 
 
 def synchronize(device: int) -> None:
-    """Wait for all work on a device. Raises TritonModelException where there is no driver or it fails."""
+    """Wait for all work on a device.
+
+    Raises `TritonModelException` if there is no driver or it fails.
+    """
     driver = _driver()
     with _context(driver, device):
         _check(driver, driver.cuCtxSynchronize())
@@ -41,7 +44,7 @@ def _driver() -> Any:
 
 @contextmanager
 def _context(driver: Any, device: int) -> Iterator[None]:
-    """Use the context that the frameworks of the process share, and leave the calling thread's own as it was."""
+    """Use the primary context, which frameworks share, and restore the thread's own context."""
     handle, context = ctypes.c_int(), ctypes.c_void_p()
     _check(driver, driver.cuDeviceGet(ctypes.byref(handle), device))
     _check(driver, driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), handle))

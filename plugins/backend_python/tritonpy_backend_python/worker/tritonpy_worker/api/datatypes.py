@@ -1,4 +1,4 @@
-"""Triton's data types: numbers, names and numpy's counterparts."""
+"""Triton's data types: numbers, names and numpy types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class DataType(IntEnum):
-    """TRITONSERVER_DataType: the names are those of the protocol."""
+    """TRITONSERVER_DataType, with the protocol's names."""
 
     INVALID = 0
     BOOL = 1
@@ -44,10 +44,11 @@ _NUMPY_TYPES: dict[int, Any] = {
     DataType.BYTES: np.object_,
 }
 _NAMES: dict[Any, str] = {np.dtype(kind): DataType(number).name for number, kind in _NUMPY_TYPES.items()}
-# Numpy has one object for each of them, and nearly every array has that: asking for the object is faster than comparing types.
+# numpy has one dtype object per type, and nearly every array uses it. A lookup by id is faster than
+# by equality.
 _BY_IDENTITY: dict[int, str] = {id(dtype): name for dtype, name in _NAMES.items()}
 
-# What the elements of a tensor are in memory: the bits of those that numpy does not know.
+# The dtypes of tensors in memory. Types unknown to numpy are stored as their bits.
 STORED: dict[str, np.dtype[Any]] = {name: dtype for dtype, name in _NAMES.items() if name != "BYTES"}
 STORED["BF16"] = np.dtype(np.uint16)
 
@@ -57,17 +58,17 @@ TRITON_STRING_TO_NUMPY["TYPE_BOOL"] = bool
 
 
 def name_of(dtype: np.dtype[Any]) -> str | None:
-    """Return the protocol's name for the type of an array's elements, None where there is none."""
+    """Return the protocol's name of a dtype, or None."""
     return _BY_IDENTITY.get(id(dtype)) or ("BYTES" if dtype.type is np.bytes_ else _NAMES.get(dtype))
 
 
 def triton_to_numpy_type(data_type: int) -> Any:
-    """Return numpy's type for a number of TRITONSERVER_DataType, None where there is none."""
+    """Return the numpy type for a number of TRITONSERVER_DataType, or None."""
     return _NUMPY_TYPES.get(data_type)
 
 
 def numpy_to_triton_type(data_type: Any) -> int | None:
-    """Return the number for one of numpy's types, None where there is none."""
+    """Return the number of TRITONSERVER_DataType for a numpy type, or None."""
     for number, kind in _NUMPY_TYPES.items():
         if data_type == kind:
             return int(number)
@@ -75,5 +76,8 @@ def numpy_to_triton_type(data_type: Any) -> int | None:
 
 
 def triton_string_to_numpy(triton_type_string: str) -> Any:
-    """Return numpy's type for a type of a model configuration ("TYPE_FP32"). Raises KeyError for any other name."""
+    """Return the numpy type for a type of a model configuration ("TYPE_FP32").
+
+    Raises `KeyError` for others.
+    """
     return TRITON_STRING_TO_NUMPY[triton_type_string]

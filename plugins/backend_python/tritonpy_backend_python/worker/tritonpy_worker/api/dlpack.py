@@ -1,4 +1,4 @@
-"""Tensors from DLPack capsules, and capsules over tensors: no byte is copied either way."""
+"""Conversion between tensors and DLPack capsules, without copies if possible."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from . import cuda
-from .capsules import DLTensor, Memory, address_in, copied, is_capsule, tensor_at
+from .capsules import DLTensor, Memory, address_in, copy_to_capsule, is_capsule, tensor_at
 from .datatypes import STORED
 from .device_array import DeviceArray
 from .errors import TritonModelException
 
-HOST = (1, 0)  # DLPack's kind and number of the device
+HOST = (1, 0)  # DLPack's device type and number of the host
 _CUDA, _CUDA_HOST = 2, 3
-_DEFAULT_STREAM = 1  # CUDA's, as the array API numbers them
+_DEFAULT_STREAM = 1  # CUDA's default stream in the array API
 _CODES = {"BOOL": (6, 8), "BF16": (4, 16)}
 _CODES.update({f"INT{bits}": (0, bits) for bits in (8, 16, 32, 64)})
 _CODES.update({f"UINT{bits}": (1, bits) for bits in (8, 16, 32, 64)})
@@ -24,9 +24,10 @@ _DATATYPES = {code: datatype for datatype, code in _CODES.items()}
 
 
 def take(source: Any) -> tuple[str, tuple[int, ...], Any]:
-    """Return data type, shape and data (an array; on a GPU a DeviceArray) of a capsule, or of an object that makes one.
+    """Return the data type, shape and data of a capsule, or of an object that exports one.
 
-    Raises TritonModelException for anything else, for memory that is not in C order, and for unknown devices and types.
+    The data is an array, or a `DeviceArray` on a GPU. Raises `TritonModelException` for other
+    objects, for memory that is not in C order, and for unknown devices and types.
     """
     capsule = source if is_capsule(source) else _capsule_of(source)
     tensor = tensor_at(address_in(capsule))
@@ -43,21 +44,23 @@ def take(source: Any) -> tuple[str, tuple[int, ...], Any]:
 
 
 def export(datatype: str, shape: tuple[int, ...], data: Any) -> Any:
-    """Return a capsule over the memory of `data`, an array or a DeviceArray, that keeps it until its consumer is done.
+    """Return a capsule for the memory of `data`, an array or a `DeviceArray`.
 
-    Of a read-only array it is a copy, before numpy 1.22 of any array; raises TritonModelException for a DeviceArray then.
+    The capsule keeps it alive. A read-only array is copied. Before numpy 1.22, every array is
+    copied and a `DeviceArray` raises `TritonModelException`.
     """
     if isinstance(data, np.ndarray) and not data.flags.writeable:
-        data = data.copy()  # a capsule cannot say that its consumer must not write
+        data = data.copy()  # a capsule cannot forbid writing
     device = data.device if isinstance(data, DeviceArray) else HOST
     pointer = data.pointer if isinstance(data, DeviceArray) else data.__array_interface__["data"][0]
-    # numpy makes the capsule, so that no Python runs when a consumer, perhaps with an exception on its way, gives it up. It is shown
-    # writable whole numbers on the host, which it lends in every version, and what they really are is entered afterwards.
+    # numpy creates the capsule, so that no Python code runs when a consumer deletes it, perhaps
+    # during an exception. numpy gets writable unsigned integers on the host, which every version
+    # exports. Type and device are set afterwards.
     numbers = _array(data, pointer, shape, np.dtype(f"u{STORED[datatype].itemsize}"))
     if hasattr(numbers, "__dlpack__"):
         capsule = numbers.__dlpack__()
     elif device == HOST:
-        capsule = copied(numbers)
+        capsule = copy_to_capsule(numbers)
     else:
         raise TritonModelException(f"DLPack of a GPU's memory needs numpy 1.22 or newer, this is {np.__version__}.")
     tensor = tensor_at(address_in(capsule))
@@ -67,7 +70,7 @@ def export(datatype: str, shape: tuple[int, ...], data: Any) -> Any:
 
 
 class _Region:
-    """What numpy makes an array of, and that array's base."""
+    """An object that numpy makes an array of. It becomes the array's base."""
 
     def __init__(self, owner: Any, interface: dict[str, Any]) -> None:
         self._owner = owner

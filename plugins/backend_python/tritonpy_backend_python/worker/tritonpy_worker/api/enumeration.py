@@ -1,4 +1,4 @@
-"""Enumerations that look as Triton's do."""
+"""Enumerations that print like Triton's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Enumeration(IntEnum):
-    """A constant that is equal to its number and prints with its kind."""
+    """A constant that equals its number and prints with its class."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}.{self.name}"

@@ -1,19 +1,19 @@
-"""Errors as values, sent in a response, and as the exception that the whole API raises."""
+"""Error values of responses, and the exception of the API."""
 
 from __future__ import annotations
 
-from .arguments import mismatch, text
+from .arguments import argument_type_error, text
 from .enumeration import Enumeration
 
 
 class TritonModelException(Exception):
-    """What the API raises when an argument is bad or the server refuses."""
+    """Raised by the API for a bad argument or if the server rejects a request."""
 
     __module__ = "c_python_backend_utils"
 
 
 class ErrorCode(Enumeration):
-    """Triton's error codes, with Triton's numbers. Those that the server has besides are one of them."""
+    """Triton's error codes and numbers. Additional codes of the server map to one of them."""
 
     UNKNOWN = 0
     INTERNAL = 1
@@ -29,7 +29,7 @@ class ErrorCode(Enumeration):
         return {8: cls.INVALID_ARG, 9: cls.INVALID_ARG, 10: cls.UNAVAILABLE, 11: cls.INVALID_ARG}.get(value)  # type: ignore[call-overload, no-any-return]
 
 
-ErrorCode.__name__ = "__ErrorCode"  # it prints as Triton's does
+ErrorCode.__name__ = "__ErrorCode"  # so that it prints like Triton's
 
 _SIGNATURE = (
     "c_python_backend_utils.TritonError(message: str, "
@@ -53,17 +53,17 @@ class TritonError:
     CANCELLED = ErrorCode.CANCELLED
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INTERNAL) -> None:
-        """Raises TypeError where the message is no text or the code none of the class's constants."""
+        """Raises `TypeError` if the message is not a string or the code is not an `ErrorCode`."""
         message_text = text(message)
         if message_text is None or not isinstance(code, ErrorCode):
-            raise mismatch("__init__", _SIGNATURE, message, code)
+            raise argument_type_error("__init__", _SIGNATURE, message, code)
         self._message = message_text
         self._code = code
 
     def code(self) -> ErrorCode:
-        """Return one of the class's constants."""
+        """Return the error code."""
         return self._code
 
     def message(self) -> str:
-        """Return the text."""
+        """Return the error text."""
         return self._message

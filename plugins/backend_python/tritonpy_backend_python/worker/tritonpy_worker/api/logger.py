@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from .. import host
-from .arguments import mismatch, text
+from .arguments import argument_type_error, text
 from .enumeration import Enumeration
 
 
 class Logger:
-    """Writes to the server's log, whose settings decide what is kept. Raises TypeError for what is no text."""
+    """Writes to the server's log, whose settings filter the levels.
+
+    Raises `TypeError` for non-strings.
+    """
 
     __module__ = "c_python_backend_utils"
 
     class LogLevel(Enumeration):
-        """Levels, with Triton's numbers."""
+        """Log levels with Triton's numbers."""
 
         INFO = 0
         WARNING = 1
@@ -27,36 +30,36 @@ class Logger:
 
     @staticmethod
     def log(message: str, level: LogLevel = LogLevel.INFO) -> None:
-        """Write at any level."""
+        """Log a message at any level."""
         line = text(message)
         if line is None or not isinstance(level, Logger.LogLevel):
             signature = "level: c_python_backend_utils.Logger.LogLevel = <LogLevel.INFO: 0>"
-            raise mismatch("log", f"(message: str, {signature}) -> None", message, level)
+            raise argument_type_error("log", f"(message: str, {signature}) -> None", message, level)
         host.current().log(level.name, line)
 
     @staticmethod
     def log_info(message: str) -> None:
-        """Write what is worth knowing."""
+        """Log information."""
         _log("log_info", Logger.LogLevel.INFO, message)
 
     @staticmethod
     def log_warn(message: str) -> None:
-        """Write what may become a problem."""
+        """Log a warning."""
         _log("log_warn", Logger.LogLevel.WARNING, message)
 
     @staticmethod
     def log_error(message: str) -> None:
-        """Write what went wrong."""
+        """Log an error."""
         _log("log_error", Logger.LogLevel.ERROR, message)
 
     @staticmethod
     def log_verbose(message: str) -> None:
-        """Write what helps to find a fault."""
+        """Log a debugging message."""
         _log("log_verbose", Logger.LogLevel.VERBOSE, message)
 
 
 def _log(function: str, level: Logger.LogLevel, message: str) -> None:
     line = text(message)
     if line is None:
-        raise mismatch(function, "(message: str) -> None", message)
+        raise argument_type_error(function, "(message: str) -> None", message)
     host.current().log(level.name, line)

@@ -1,4 +1,4 @@
-"""Finding tensors and parts of a configuration by name."""
+"""Lookups of tensors and parts of a configuration by name."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 
 def get_input_tensor_by_name(inference_request: InferenceRequest, name: str) -> Tensor | None:
-    """Return the input of that name, None where there is none."""
+    """Return the input with that name, or None."""
     return _tensor(inference_request.inputs(), name)
 
 
 def get_output_tensor_by_name(inference_response: InferenceResponse, name: str) -> Tensor | None:
-    """Return the output of that name, None where there is none."""
+    """Return the output with that name, or None."""
     return _tensor(inference_response.output_tensors(), name)
 
 
 def get_input_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Return what the configuration says of an input, None where it says nothing."""
+    """Return the configuration of an input, or None."""
     return _properties(model_config.get("input", ()), name)
 
 
 def get_output_config_by_name(model_config: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """Return what the configuration says of an output, None where it says nothing."""
+    """Return the configuration of an output, or None."""
     return _properties(model_config.get("output", ()), name)
 
 
 def using_decoupled_model_transaction_policy(model_config: dict[str, Any]) -> bool:
-    """Say whether the configuration lets the model answer any number of times."""
+    """Return true if the configuration makes the model decoupled."""
     if "model_transaction_policy" not in model_config:
         return False
     decoupled: bool = model_config["model_transaction_policy"]["decoupled"]

@@ -1,4 +1,4 @@
-"""Metrics of a model's own, in the server's /metrics."""
+"""Custom metrics of models in the server's /metrics."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from .. import host as hosts
-from .arguments import mismatch, text, uncastable
+from .arguments import argument_type_error, cast_error, text
 from .enumeration import Enumeration
 from .errors import TritonModelException
-from .questions import ask, refusal
+from .queries import query, refusal
 
 if TYPE_CHECKING:
     from ..host import Host
@@ -24,7 +24,7 @@ _SIGNATURE = "c_python_backend_utils.MetricFamily(name: str, description: str, k
 
 
 class MetricKind(Enumeration):
-    """What a metric counts, with Triton's numbers."""
+    """Kinds of metrics with Triton's numbers."""
 
     COUNTER = 0
     GAUGE = 1
@@ -32,7 +32,10 @@ class MetricKind(Enumeration):
 
 
 class _Series:
-    """What the server knows of a family: outlives the family's object in its metrics, which then refuse everything."""
+    """A family on the server.
+
+    It outlives the family's object in metrics, which then raise errors.
+    """
 
     def __init__(self, host: Host, kind: MetricKind, family: int) -> None:
         self.host = host
@@ -43,26 +46,30 @@ class _Series:
         self._lock = Lock()
 
     def metric(self, labels: dict[str, str], buckets: list[float] | None) -> int:
-        """Return the server's number for these labels; asked again it is the same metric."""
+        """Return the server's number of the metric with these labels.
+
+        The same labels have the same metric.
+        """
         key = (frozenset(labels.items()), tuple(buckets or ()))
         with self._lock:
             if key not in self._metrics:
                 arguments = {"family": self._family, "labels": labels, "buckets": buckets}
-                self._metrics[key] = ask(self.host, "Error when creating Metric", "metric", arguments)
+                self._metrics[key] = query(self.host, "Error when creating Metric", "metric", arguments)
             return self._metrics[key]
 
     def close(self) -> None:
-        """Take the family and its metrics off the server."""
+        """Remove the family and its metrics from the server."""
         self.gone = True
         for metric in self._metrics.values():
-            self.host.tell("metric_drop", {"id": metric})
-        self.host.tell("metric_family_drop", {"id": self._family})
+            self.host.notify("metric_drop", {"id": metric})
+        self.host.notify("metric_family_drop", {"id": self._family})
 
 
 class Metric:
-    """One series of a family, made by the family; several objects of the same labels are the same series.
+    """A metric of a family, which creates it.
 
-    Every method raises TritonModelException when the family is gone or its kind does not know the operation.
+    Objects with equal labels are the same metric. Every method raises `TritonModelException` if the
+    family was deleted or its kind does not support the operation.
     """
 
     __module__ = "c_python_backend_utils"
@@ -73,31 +80,34 @@ class Metric:
         self._number = number
 
     def increment(self, value: float) -> None:
-        """Add to a counter (nothing negative) or a gauge. Raises TypeError for what is no number."""
+        """Add to a counter (not a negative number) or a gauge.
+
+        Raises `TypeError` for non-numbers.
+        """
         failure, number = "Failed to increment metric value", _number("increment", self, value)
         self._check(failure, "Increment", MetricKind.COUNTER, MetricKind.GAUGE)
         if self._series.kind == MetricKind.COUNTER and number < 0:
             rule = "TRITONSERVER_METRIC_KIND_COUNTER can only be incremented monotonically by non-negative values."
             raise refusal(self._series.host, failure, rule)
-        self._tell("metric_add", number)
+        self._notify("metric_add", number)
 
     def set(self, value: float) -> None:
-        """Set a gauge. Raises TypeError for what is no number."""
+        """Set a gauge. Raises `TypeError` for non-numbers."""
         number = _number("set", self, value)
         self._check("Failed to set metric value", "Set", MetricKind.GAUGE)
-        self._tell("metric_set", number)
+        self._notify("metric_set", number)
 
     def observe(self, value: float) -> None:
-        """Count a value in a histogram. Raises TypeError for what is no number."""
+        """Observe a value in a histogram. Raises `TypeError` for non-numbers."""
         number = _number("observe", self, value)
         self._check("Failed to observe metric value", "Observe", MetricKind.HISTOGRAM)
-        self._tell("metric_observe", number)
+        self._notify("metric_observe", number)
 
     def value(self) -> float:
-        """Return what a counter or gauge stands at."""
+        """Return the value of a counter or gauge."""
         failure = "Failed to get metric value"
         self._check(failure, "Value", MetricKind.COUNTER, MetricKind.GAUGE)
-        return float(ask(self._series.host, failure, "metric_value", {"metric": self._number}))
+        return float(query(self._series.host, failure, "metric_value", {"metric": self._number}))
 
     def _check(self, failure: str, operation: str, *kinds: MetricKind) -> None:
         if self._series.gone:
@@ -107,12 +117,15 @@ class Metric:
             rule = f"TRITONSERVER_METRIC_KIND_{kind.name} does not support {operation}"
             raise refusal(self._series.host, failure, rule)
 
-    def _tell(self, verb: str, value: float) -> None:
-        self._series.host.tell(verb, {"metric": self._number, "value": value})
+    def _notify(self, verb: str, value: float) -> None:
+        self._series.host.notify(verb, {"metric": self._number, "value": value})
 
 
 class MetricFamily:
-    """Metrics of one name and kind; models that use the same name share them. They are shown while this object lives."""
+    """Metrics with one name and kind, shared by models that use the same name.
+
+    The server shows them while this object exists.
+    """
 
     __module__ = "c_python_backend_utils"
     __slots__ = ("__weakref__", "_series")
@@ -122,29 +135,34 @@ class MetricFamily:
     HISTOGRAM = MetricKind.HISTOGRAM
 
     def __init__(self, name: str, description: str, kind: MetricKind) -> None:
-        """Raises TypeError for other types of arguments, TritonModelException where the server refuses the name."""
+        """Create a family.
+
+        Raises `TypeError` for wrong types, `TritonModelException` if it is rejected.
+        """
         if text(name) is None or text(description) is None or not isinstance(kind, MetricKind):
-            raise mismatch("__init__", _SIGNATURE, name, description, kind)
+            raise argument_type_error("__init__", _SIGNATURE, name, description, kind)
         host = hosts.current()
         arguments = {"name": text(name), "description": text(description), "kind": kind.name}
-        family = ask(host, "Error when creating MetricFamily", "metric_family", arguments)
+        family = query(host, "Error when creating MetricFamily", "metric_family", arguments)
         self._series = _Series(host, kind, family)
-        weakref.finalize(self, self._series.close).atexit = False  # the server forgets the metrics of a model that ends
+        # The server removes metrics of a model that ends.
+        weakref.finalize(self, self._series.close).atexit = False
 
     def Metric(self, labels: dict[str, str] | None = None, buckets: list[float] | None = None) -> Metric:  # noqa: N802
-        """Return the metric with these labels; `buckets` are the upper bounds of a histogram, and only of that.
+        """Return the metric with these labels.
 
-        Raises TritonModelException for other types of arguments and where the server refuses.
+        `buckets` are the upper bounds of a histogram, required for it only. Raises
+        `TritonModelException` for arguments of wrong types and if the server rejects them.
         """
         if labels is not None and not isinstance(labels, dict):
             raise _uncreated("Labels must be a dictionary.")
-        wanted = json.loads(json.dumps(labels)) or {}
+        output_names = json.loads(json.dumps(labels)) or {}
         bounds = self._bounds(buckets)
-        if not all([isinstance(each, str) for each in wanted.values()]):
+        if not all([isinstance(each, str) for each in output_names.values()]):
             raise refusal(
                 self._series.host, "Error when creating Metric", "attempt to access JSON non-string as string"
             )
-        return Metric(self._series, self._series.metric(wanted, bounds))
+        return Metric(self._series, self._series.metric(output_names, bounds))
 
     def _bounds(self, buckets: Any) -> list[float] | None:
         histogram = self._series.kind == MetricKind.HISTOGRAM
@@ -158,7 +176,7 @@ class MetricFamily:
             raise _uncreated("Unexpected buckets found.")
         bounds = [_as_number(each) for each in buckets]
         if None in bounds:
-            raise uncastable()
+            raise cast_error()
         return [bound for bound in bounds if bound is not None]
 
 
@@ -176,5 +194,5 @@ def _as_number(value: Any) -> float | None:
 def _number(function: str, metric: Metric, value: Any) -> float:
     number = _as_number(value)
     if number is None:
-        raise mismatch(function, "(self: c_python_backend_utils.Metric, arg0: float) -> None", metric, value)
+        raise argument_type_error(function, "(self: c_python_backend_utils.Metric, arg0: float) -> None", metric, value)
     return number

@@ -1,4 +1,4 @@
-"""The configuration that `auto_complete_config` fills in."""
+"""The configuration object of `auto_complete_config`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 
 class ModelConfig:
-    """A model's configuration: what it leaves open can be set, what it says cannot be changed."""
+    """A model's configuration. Unset values can be set, existing values cannot be changed."""
 
     def __init__(self, model_config: str) -> None:
-        """Take a configuration as JSON text."""
+        """Parse a configuration from JSON text."""
         self._model_config: dict[str, Any] = json.loads(model_config)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the configuration itself."""
+        """Return the configuration itself, not a copy."""
         return self._model_config
 
     def set_max_batch_size(self, max_batch_size: int) -> None:
-        """Set the largest batch. Raises ValueError where the configuration already allows more."""
+        """Set the maximum batch size. Raises `ValueError` if the configuration has a larger one."""
         configured = self._model_config["max_batch_size"]
         if configured > max_batch_size:
             raise ValueError(
@@ -29,7 +29,10 @@ class ModelConfig:
         self._model_config["max_batch_size"] = max_batch_size
 
     def set_dynamic_batching(self) -> None:
-        """Choose the dynamic batcher. Raises ValueError where the configuration has another scheduler."""
+        """Select the dynamic batcher.
+
+        Raises `ValueError` if the configuration has another scheduler.
+        """
         for other in ("sequence_batching", "ensemble_scheduling"):
             if other in self._model_config:
                 raise ValueError(
@@ -39,18 +42,24 @@ class ModelConfig:
         self._model_config.setdefault("dynamic_batching", {})
 
     def add_input(self, input: dict[str, Any]) -> None:  # noqa: A002 - callers name it
-        """Add an input, or complete one: `name`, `data_type` ("TYPE_FP32"), `dims`, and perhaps `optional`.
+        """Add or complete an input: `name`, `data_type` ("TYPE_FP32"), `dims`, maybe `optional`.
 
-        Raises ValueError for anything else in the dictionary, and for what contradicts the configuration.
+        Raises `ValueError` for other keys, and for contradictions to the configuration.
         """
         self._add("input", input, ("name", "data_type", "dims", "optional"))
 
     def add_output(self, output: dict[str, Any]) -> None:
-        """Add an output, or complete one: `name`, `data_type`, `dims`. Raises ValueError as `add_input` does."""
+        """Add or complete an output: `name`, `data_type`, `dims`.
+
+        Raises `ValueError` as `add_input` does.
+        """
         self._add("output", output, ("name", "data_type", "dims"))
 
     def set_model_transaction_policy(self, transaction_policy_dict: dict[str, Any]) -> None:
-        """Set `decoupled`. Raises ValueError for any other key, and where the configuration says otherwise."""
+        """Set `decoupled`.
+
+        Raises `ValueError` for other keys, and for contradictions to the configuration.
+        """
         if any([key != "decoupled" for key in transaction_policy_dict]):
             raise ValueError(
                 "model transaction property in auto-complete-config function for model "

@@ -1,4 +1,4 @@
-"""Loading and unloading of models of the server."""
+"""Loading and unloading of models on the server."""
 
 from __future__ import annotations
 
@@ -7,52 +7,55 @@ from base64 import b64encode
 from typing import Any
 
 from .. import host
-from .arguments import is_truth, mismatch, text, uncastable
+from .arguments import argument_type_error, cast_error, has_truth_value, text
 from .errors import TritonModelException
-from .questions import ask, refusal
+from .queries import query, refusal
 
 
 def load_model(model_name: str, config: str = "", files: dict[str, bytes] | None = None) -> None:
-    """Load or reload a model: with a configuration as JSON text, and files by path ("file:1/model.onnx"), instead of those on disk.
+    """Load or reload a model.
 
-    Raises TypeError for other types of arguments, TritonModelException where the server cannot.
+    `config` is JSON text and `files` are contents by path ("file:1/model.onnx"); both replace those
+    on disk. Raises `TypeError` for arguments of wrong types, `TritonModelException` if the load
+    fails.
     """
     name, configuration = text(model_name), text(config)
     if name is None or configuration is None:
-        raise mismatch(
+        raise argument_type_error(
             "load_model", "(model_name: str, config: str = '', files: object = None) -> None", model_name, config, files
         )
     arguments = {"name": name, "config": configuration, "files": _encoded(name, files)}
-    ask(host.current(), "Failed to load model", "load_model", arguments)
+    query(host.current(), "Failed to load model", "load_model", arguments)
 
 
 def unload_model(model_name: str, unload_dependents: bool = False) -> None:
-    """Unload a model, on request with those that only it needs.
+    """Unload a model, optionally with models that only it needs.
 
-    Raises TypeError for other types of arguments, TritonModelException where the server cannot.
+    Raises `TypeError` for arguments of wrong types, `TritonModelException` if the server fails.
     """
     name = text(model_name)
-    if name is None or not is_truth(unload_dependents):
+    if name is None or not has_truth_value(unload_dependents):
         signature = "(model_name: str, unload_dependents: bool = False) -> None"
-        raise mismatch("unload_model", signature, model_name, unload_dependents)
+        raise argument_type_error("unload_model", signature, model_name, unload_dependents)
     arguments = {"name": name, "unload_dependents": bool(unload_dependents)}
-    ask(host.current(), "Failed to unload model", "unload_model", arguments)
+    query(host.current(), "Failed to unload model", "unload_model", arguments)
 
 
 def is_model_ready(model_name: str, model_version: str = "") -> bool:
-    """Say whether a model serves: that version, or any.
+    """Return true if a model, in the given version or any, is ready.
 
-    Raises TypeError for other types of arguments, TritonModelException for a version that is no number and where the server cannot say.
+    Raises `TypeError` for arguments of wrong types, `TritonModelException` for an invalid version
+    or if the server fails.
     """
     name, version = text(model_name), text(model_version)
     if name is None or version is None:
-        raise mismatch(
+        raise argument_type_error(
             "is_model_ready", "(model_name: str, model_version: str = '') -> bool", model_name, model_version
         )
     failure = "Failed to check model readiness"
-    asked = host.current()
-    arguments = {"name": name, "version": _version(asked, failure, version)}
-    return bool(ask(asked, failure, "is_model_ready", arguments))
+    current_host = host.current()
+    arguments = {"name": name, "version": _version(current_host, failure, version)}
+    return bool(query(current_host, failure, "is_model_ready", arguments))
 
 
 def _encoded(name: str, files: Any) -> dict[str, str]:
@@ -66,15 +69,15 @@ def _encoded(name: str, files: Any) -> dict[str, str]:
     for path, content in files.items():
         key = text(path)
         if key is None:
-            raise uncastable()
+            raise cast_error()
         if not isinstance(content, bytes):
             raise TypeError(f"Object of type '{type(content).__name__}' is not an instance of 'bytes'")
         encoded[key] = b64encode(content).decode()
     return encoded
 
 
-def _version(asked: host.Host, failure: str, version: str) -> int:
-    """Return the number that the text begins with, as C++ reads it, -1 for an empty text."""
+def _version(current_host: host.Host, failure: str, version: str) -> int:
+    """Return the number at the start of `version`, parsed as in C++, or -1 for an empty string."""
     if not version:
         return -1
     found = re.match(r"\s*[+-]?\d+", version)
@@ -86,4 +89,4 @@ def _version(asked: host.Host, failure: str, version: str) -> int:
     else:
         return number
     reason = f"failed to get model version from specified version string '{version}'{detail}"
-    raise refusal(asked, failure, f"{reason}, version should be an integral value > 0")
+    raise refusal(current_host, failure, f"{reason}, version should be an integral value > 0")

@@ -1,4 +1,4 @@
-"""Where the model's files are."""
+"""The folder of the model's files."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from .. import host
 
 
 def get_model_dir() -> str:
-    """Return the folder of the model's version."""
+    """Return the folder of the model version."""
     return host.current().model_directory

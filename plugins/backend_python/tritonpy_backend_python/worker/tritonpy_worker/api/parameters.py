@@ -1,4 +1,4 @@
-"""Parameters of requests and responses: a dictionary on the way in, JSON text on the way to the model."""
+"""Parameters of requests and responses: dictionaries from models, JSON text to models."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from .errors import TritonModelException
 
-Parameters = Mapping[str, Any]  # values are bool, int or str, from clients float too
+Parameters = Mapping[str, Any]  # values are bool, int or str; clients also send float
 
 
-def checked(parameters: Any) -> dict[str, Any]:
-    """Return a copy of what a model gave; None means none.
+def check_parameters(parameters: Any) -> dict[str, Any]:
+    """Return a copy of a model's parameters; None means none.
 
-    Raises TritonModelException unless it is a dictionary of text to bool, int or text.
+    Raises `TritonModelException` unless they are a dictionary of str to bool, int or str.
     """
     if parameters is None:
         return {}
@@ -29,10 +29,10 @@ def checked(parameters: Any) -> dict[str, Any]:
 
 
 def as_text(parameters: Parameters) -> str:
-    """Return what the model made, as Triton shows it to the model."""
+    """Return parameters that the model created, in Triton's JSON format."""
     return json.dumps(parameters)
 
 
 def as_received_text(parameters: Parameters) -> str:
-    """Return what came from the server, as Triton shows it to the model: without spaces, unescaped."""
+    """Return parameters that were received, in Triton's JSON format: no spaces, not escaped."""
     return json.dumps(parameters, separators=(",", ":"), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Requests: those that a model receives, and those that it makes of other models."""
+"""Requests: those that a model receives, and those that it makes to other models."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import host as hosts
-from .arguments import is_integer, is_sequence_of, is_truth, mismatch, text, uncastable
+from .arguments import argument_type_error, cast_error, has_truth_value, is_integer, is_sequence_of, text
 from .call import CallSpec
 from .constants import TRITONSERVER_REQUEST_RELEASE_ALL
 from .errors import TritonModelException
-from .parameters import Parameters, as_received_text, as_text, checked
+from .parameters import Parameters, as_received_text, as_text, check_parameters
 from .preferred_memory import PreferredMemory
 from .response_iterator import ResponseIterator
 from .response_sender import InferenceResponseSender
@@ -47,7 +47,7 @@ _making_sender = Lock()
 
 
 class _Target(NamedTuple):
-    """Of a request that the model makes."""
+    """The target of a request that the model makes."""
 
     model_name: str
     model_version: int
@@ -56,9 +56,10 @@ class _Target(NamedTuple):
 
 
 class InferenceRequest:
-    """Inputs, what is wanted of the outputs, and what else the client said.
+    """Inputs, requested outputs, and metadata of a request.
 
-    A received request has the `_number` that the runtime gave it; for one that the model makes this is None, and there is a `_target`.
+    A received request has a `_number` from the runtime. A request that the model makes has
+    `_number` None and a `_target`.
     """
 
     __module__ = "c_python_backend_utils"
@@ -69,20 +70,20 @@ class InferenceRequest:
         "_host",
         "_inputs",
         "_number",
+        "_output_names",
         "_parameters",
         "_release_flags",
         "_request_id",
         "_sender",
         "_target",
         "_timeout",
-        "_wanted",
     )
 
     def __init__(
         self,
         request_id: str = "",
         correlation_id: int | str = 0,
-        inputs: Sequence[Tensor] | None = None,  # it must be given, and stands behind what need not as Triton has it
+        inputs: Sequence[Tensor] | None = None,  # required; the position is Triton's
         requested_output_names: Sequence[str] | None = None,
         model_name: str | None = None,
         model_version: int = -1,
@@ -92,17 +93,19 @@ class InferenceRequest:
         trace: InferenceTrace | None = None,
         parameters: dict[str, Any] | None = None,
     ) -> None:
-        """Make a request of another model of the server; `timeout` is in microseconds, version -1 leaves the choice to the server.
+        """Create a request to another model of the server.
 
-        Raises TypeError for other types of arguments, TritonModelException for None and empty names in lists, and for bad parameters.
+        `timeout` is in microseconds. With version -1 the server chooses. Raises `TypeError` for
+        arguments of wrong types, and `TritonModelException` for None or empty names in lists and
+        bad parameters.
         """
         given = {name: value for name, value in locals().items() if name != "self"}
         if not all([fits(given[name]) for name, fits in _TYPES.items()]):
-            raise mismatch("__init__", _SIGNATURE, **given)
-        self._parameters: Parameters = checked(parameters)
+            raise argument_type_error("__init__", _SIGNATURE, **given)
+        self._parameters: Parameters = check_parameters(parameters)
         self._correlation_id = _correlation_id(correlation_id)
         self._inputs: Sequence[Tensor] = _present("Input tensor", inputs, request_id, model_name)
-        self._wanted: Collection[str] = _present(
+        self._output_names: Collection[str] = _present(
             "Requested output name", requested_output_names, request_id, model_name
         )
         self._request_id = str(text(request_id))
@@ -122,14 +125,16 @@ class InferenceRequest:
         request_id: str,
         correlation_id: int | str,
         inputs: Sequence[Tensor],
-        wanted: Collection[str],
+        output_names: Collection[str],
         parameters: Parameters,
         flags: int,
         timeout: int,
     ) -> InferenceRequest:
-        """Return the request that the runtime knows as `number`; `wanted` names every output to be sent, `timeout` is in microseconds.
+        """Return the received request with the runtime's `number`.
 
-        For a decoupled model it has its sender from the start, whose end tells the host that no answer can come any more.
+        `output_names` names all outputs to send, `timeout` is in microseconds. A request of a
+        decoupled model has its sender from the start: deleting the sender informs the host that
+        no more responses can come.
         """
         request = cls.__new__(cls)
         request._host = host
@@ -137,27 +142,27 @@ class InferenceRequest:
         request._request_id = request_id
         request._correlation_id = correlation_id
         request._inputs = inputs
-        request._wanted = wanted
+        request._output_names = output_names
         request._parameters = parameters
         request._flags = flags
         request._timeout = timeout
         request._release_flags = TRITONSERVER_REQUEST_RELEASE_ALL
-        request._sender = InferenceResponseSender(host, number, wanted) if host.decoupled else None
+        request._sender = InferenceResponseSender(host, number, output_names) if host.decoupled else None
         return request
 
     @property
     def number(self) -> int | None:
-        """What the runtime calls a received request."""
+        """The runtime's number of a received request."""
         return self._number
 
     @property
-    def wanted(self) -> Collection[str]:
-        """The names of the outputs that are to be sent."""
-        return self._wanted
+    def output_names(self) -> Collection[str]:
+        """The names of the outputs to send."""
+        return self._output_names
 
     @property
     def release_flags(self) -> int:
-        """What the model wants to become of a received request when `execute` has returned."""
+        """What to do with a received request after `execute` returned."""
         return self._release_flags
 
     def inputs(self) -> list[Tensor]:
@@ -165,23 +170,23 @@ class InferenceRequest:
         return list(self._inputs)
 
     def request_id(self) -> str:
-        """Return the client's name for the request, perhaps empty."""
+        """Return the client's ID of the request, which may be empty."""
         return self._request_id
 
     def correlation_id(self) -> int | str:
-        """Return the sequence that the request belongs to; 0 and the empty text are none."""
+        """Return the sequence of the request; 0 and the empty string mean none."""
         return self._correlation_id
 
     def flags(self) -> int:
-        """Return the bits of TRITONSERVER_REQUEST_FLAG_*."""
+        """Return the flags TRITONSERVER_REQUEST_FLAG_*."""
         return self._flags
 
     def set_flags(self, flags: int) -> None:
-        """Replace the bits. Raises TypeError for what is no 32-bit number."""
+        """Set the flags. Raises `TypeError` for anything but an unsigned 32-bit integer."""
         self._flags = _flags("set_flags", self, flags)
 
     def timeout(self) -> int:
-        """Return the microseconds that the request may wait, 0 for any time."""
+        """Return the timeout in microseconds, 0 for none."""
         return self._timeout
 
     def parameters(self) -> str:
@@ -195,38 +200,45 @@ class InferenceRequest:
         return InferenceTrace.received(self._host, self._number)
 
     def requested_output_names(self) -> set[str]:
-        """Return the names of the outputs that are to be sent."""
-        return set(self._wanted)
+        """Return the names of the outputs to send."""
+        return set(self._output_names)
 
     def set_release_flags(self, flags: int) -> None:
-        """Set what becomes of the request after `execute`: TRITONSERVER_REQUEST_RELEASE_*. Raises TypeError for what is no 32-bit number."""
+        """Set TRITONSERVER_REQUEST_RELEASE_* flags for the time after `execute`.
+
+        Raises `TypeError` for anything but an unsigned 32-bit integer.
+        """
         self._release_flags = _flags("set_release_flags", self, flags)
 
     def get_response_sender(self) -> InferenceResponseSender:
-        """Return the request's one sender; that of a request which the model made refuses every answer."""
+        """Return the request's only sender.
+
+        The sender of a request that the model made rejects all responses.
+        """
         with _making_sender:
             if self._sender is None:
                 host, number = (None, 0) if self._number is None else (self._host, self._number)
-                self._sender = InferenceResponseSender(host, number, self._wanted)
+                self._sender = InferenceResponseSender(host, number, self._output_names)
             return self._sender
 
     def is_cancelled(self) -> bool:
-        """Say whether the client gave a received request up."""
+        """Return true if a received request was cancelled."""
         return self._number is not None and self._host is not None and self._host.is_cancelled(self._number)
 
     def exec(self, decoupled: bool = False) -> Any:
-        """Run the request and wait for its one response, or decoupled return a ResponseIterator over any number of them.
+        """Execute the request and return its response, or a `ResponseIterator` if `decoupled`.
 
-        What goes wrong on the way is the error of a response. Raises TritonModelException outside of `execute`.
+        Errors of the execution are in the response. Raises `TritonModelException` outside of
+        `execute`.
         """
         call = self._call("exec", decoupled)
         host = self._host or hosts.current()
         return ResponseIterator(host.call_stream(call)) if call.decoupled else host.call(call)
 
     def async_exec(self, decoupled: bool = False) -> Awaitable[Any]:
-        """Start the request on the running event loop and return an awaitable of what `exec` returns.
+        """Start the request on the running event loop. The awaitable returns what `exec` returns.
 
-        Raises RuntimeError where no event loop runs.
+        Raises `RuntimeError` if no event loop is running.
         """
         call = self._call("async_exec", decoupled)
         asyncio.get_running_loop()
@@ -234,18 +246,18 @@ class InferenceRequest:
         return asyncio.ensure_future(_awaited(host.call_async(call), call.decoupled))
 
     def _call(self, function: str, decoupled: Any) -> CallSpec:
-        if not is_truth(decoupled):
-            raise mismatch(function, f"({_SELF}, decoupled: bool = False) -> object", self, decoupled)
+        if not has_truth_value(decoupled):
+            raise argument_type_error(function, f"({_SELF}, decoupled: bool = False) -> object", self, decoupled)
         if self._number is not None:
             raise TritonModelException(
-                "A received request cannot be executed: make a new InferenceRequest of its inputs."
+                "A received request cannot be executed: create a new InferenceRequest with its inputs."
             )
         return CallSpec(
             model_name=self._target.model_name,
             model_version=self._target.model_version,
             request_id=self._request_id,
             inputs=tuple(self._inputs),
-            requested_output_names=tuple(dict.fromkeys(self._wanted)),
+            requested_output_names=tuple(dict.fromkeys(self._output_names)),
             correlation_id=self._correlation_id,
             flags=self._flags,
             timeout=self._timeout,
@@ -263,7 +275,7 @@ async def _awaited(answer: Awaitable[Any], decoupled: bool) -> Any:
 
 def _flags(function: str, request: InferenceRequest, flags: Any) -> int:
     if not is_integer(flags, 0, 32):
-        raise mismatch(function, f"({_SELF}, arg0: int) -> None", request, flags)
+        raise argument_type_error(function, f"({_SELF}, arg0: int) -> None", request, flags)
     return int(flags)
 
 
@@ -271,13 +283,13 @@ def _correlation_id(given: Any) -> int | str:
     if isinstance(given, str):
         try:
             given.encode()
-        except UnicodeEncodeError:  # half a surrogate pair: no protocol could carry it
-            raise uncastable() from None
+        except UnicodeEncodeError:  # a lone surrogate, which no protocol can carry
+            raise cast_error() from None
         return given
     if not isinstance(given, int):
         raise TritonModelException("Correlation ID must be integer or string")
     if not is_integer(given, 0, 64):
-        raise uncastable()
+        raise cast_error()
     return int(given)
 
 

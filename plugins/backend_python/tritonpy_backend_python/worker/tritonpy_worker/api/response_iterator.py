@@ -1,4 +1,4 @@
-"""The responses of a decoupled call, as they come."""
+"""The response iterator of decoupled calls."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any
 from .errors import TritonModelException
 from .response import InferenceResponse
 
-# What is kept of a stream for a second look; a longer one would fill the memory of a model that looks once.
+# Limits of the responses that are kept for another iteration. Otherwise long streams would fill the
+# memory.
 MAX_KEPT, MAX_KEPT_BYTES = 4096, 16 << 20
 
 
 class ResponseIterator:
-    """Waits for one response after the other; once all are there they can be gone through again, unless they were too many to be kept.
+    """Waits for responses in order.
 
-    `stream` is the host's iterator over the responses with its method `cancel`.
+    All responses can be iterated again unless they exceed the limits. `stream` is the host's
+    iterator of responses, with a method `cancel`.
     """
 
     __module__ = "c_python_backend_utils"
@@ -23,7 +25,7 @@ class ResponseIterator:
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._lock = Lock()  # one reader at a time waits for the stream
+        self._lock = Lock()  # one thread at a time waits for the stream
         self._responses: list[InferenceResponse] = []
         self._bytes = 0
         self._keeps = True
@@ -31,12 +33,15 @@ class ResponseIterator:
         self._finished = False
 
     def __iter__(self) -> ResponseIterator:
-        """Start again if everything was read; go on otherwise. Raises TritonModelException where the start was not kept."""
+        """Restart if everything was read, else continue.
+
+        Raises `TritonModelException` if the start was not kept.
+        """
         with self._lock:
             if self._finished and self._next == len(self._responses):
                 if not self._keeps:
                     raise TritonModelException(
-                        f"Responses beyond {MAX_KEPT}, or {MAX_KEPT_BYTES >> 20} MiB, can be iterated once only."
+                        f"More than {MAX_KEPT} responses, or {MAX_KEPT_BYTES >> 20} MiB, can only be iterated once."
                     )
                 self._next = 0
         return self
@@ -65,6 +70,6 @@ class ResponseIterator:
         self._responses.append(response)
 
     def cancel(self) -> None:
-        """Ask for an early end; responses that are on their way still come."""
+        """Request an early end. Responses on their way still arrive."""
         if not self._finished:
             self._stream.cancel()

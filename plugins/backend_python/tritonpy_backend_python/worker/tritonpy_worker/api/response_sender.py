@@ -1,4 +1,4 @@
-"""The way of a received request's answers."""
+"""The sender of a received request's responses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from .arguments import is_integer, mismatch
+from .arguments import argument_type_error, is_integer
 from .constants import TRITONSERVER_RESPONSE_COMPLETE_FINAL
 from .errors import TritonModelException
 from .response import InferenceResponse
@@ -22,23 +22,29 @@ _REFUSED = "Unable to send response. "
 
 
 class InferenceResponseSender:
-    """Sends answers of one request until the final one; any thread may use it. Made by the request."""
+    """Sends the responses of one request until the final one.
+
+    Any thread may use it. The request creates it.
+    """
 
     __module__ = "c_python_backend_utils"
-    __slots__ = ("__weakref__", "_closed", "_host", "_lock", "_number", "_sent", "_wanted")
+    __slots__ = ("__weakref__", "_closed", "_host", "_lock", "_number", "_output_names", "_sent")
 
-    def __init__(self, host: Host | None, number: int, wanted: Collection[str]) -> None:
-        """Answer the received request of that number with the `wanted` outputs; without a host there is nobody to answer."""
+    def __init__(self, host: Host | None, number: int, output_names: Collection[str]) -> None:
+        """Prepare to respond to request `number` with `output_names`.
+
+        Without a host, sending fails.
+        """
         self._host = host
         self._number = number
-        self._wanted = wanted
+        self._output_names = output_names
         self._lock = Lock()
         self._closed = host is None
         self._sent = 0
 
     @classmethod
-    def spent(cls, host: Host) -> InferenceResponseSender:
-        """Return a sender that has sent its one answer, whatever request it stands for."""
+    def closed_after_one(cls, host: Host) -> InferenceResponseSender:
+        """Return a closed sender that counts as having sent one response."""
         sender = cls(host, -1, ())
         sender._closed, sender._sent = True, 1
         return sender
@@ -49,21 +55,23 @@ class InferenceResponseSender:
 
     @property
     def closed(self) -> bool:
-        """Whether the final answer is on its way."""
+        """True if the final response was sent."""
         return self._closed
 
     @property
     def sent(self) -> int:
-        """How many answers were counted, a lone final flag included."""
+        """The number of responses, including a final flag without response."""
         return self._sent
 
     def send(self, response: InferenceResponse | None = None, flags: int = 0) -> None:
-        """Send a response; the flag TRITONSERVER_RESPONSE_COMPLETE_FINAL ends the request, with or without a response.
+        """Send a response.
 
-        Raises TypeError for other types of arguments, TritonModelException where the state of the request forbids it and where the server refuses.
+        TRITONSERVER_RESPONSE_COMPLETE_FINAL ends the request, with or without a response. Raises
+        `TypeError` for arguments of wrong types, and `TritonModelException` if the state of the
+        request forbids it or the server rejects it.
         """
         if not (response is None or isinstance(response, InferenceResponse)) or not is_integer(flags, 0, 32):
-            raise mismatch("send", _SIGNATURE, self, response, flags)
+            raise argument_type_error("send", _SIGNATURE, self, response, flags)
         if flags not in (0, TRITONSERVER_RESPONSE_COMPLETE_FINAL):
             raise TritonModelException(_REFUSED + "Unsupported flag provided.")
         if flags == 0 and response is None:
@@ -73,12 +81,12 @@ class InferenceResponseSender:
         final = flags == TRITONSERVER_RESPONSE_COMPLETE_FINAL
         self.count(response, final)
         if self._host is not None:
-            self._host.send(self._number, response and response.restricted(self._wanted), final)
+            self._host.send(self._number, response and response.restricted(self._output_names), final)
 
     def count(self, response: InferenceResponse | None, final: bool) -> None:
-        """Note an answer that is about to be sent, here or in the return value of `execute`.
+        """Count a response that is about to be sent, here or by the return value of `execute`.
 
-        Raises TritonModelException where the state of the request forbids it.
+        Raises `TritonModelException` if the state of the request forbids it.
         """
         if self._host is None:
             raise TritonModelException(
@@ -101,10 +109,10 @@ class InferenceResponseSender:
             )
 
     def close(self) -> None:
-        """Let nothing more pass: the request was answered in another way."""
+        """Reject further responses, because the request had its response in another way."""
         with self._lock:
             self._closed = True
 
     def is_cancelled(self) -> bool:
-        """Say whether the client gave the request up."""
+        """Return true if the request was cancelled."""
         return self._host is not None and self._host.is_cancelled(self._number)

@@ -1,4 +1,4 @@
-"""Arrays that are in memory once, however many instances a model has: an addition to Triton's API."""
+"""Arrays that all instances of a model share: an addition to Triton's API."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 
 def shared_arrays(key: str, build: Callable[[], Named]) -> dict[str, Array]:
-    """Return the arrays that `build` returns, by name; of all instances of a version the first that asks for `key` builds them.
+    """Return the arrays of `build` by name.
 
-    The others wait for it and get the same memory; where it fails or dies, the next one builds. The arrays are read-only. `build` may
-    return a dictionary, or yield pairs of name and array: then only one of them at a time is in memory twice.
-    Raises what `build` raises, TritonModelException for arrays of objects, OSError where there is no memory.
+    The first instance of a version that needs `key` builds them. The others wait and map the same
+    memory. If `build` fails or its process dies, the next instance builds. The arrays are
+    read-only. `build` may return a dictionary, or yield pairs of name and array: then only one
+    array at a time is in memory twice. Raises exceptions of `build`, `TritonModelException` for
+    arrays of objects, and `OSError` if there is no memory.
     """
     return host.current().share(key, build)

@@ -1,4 +1,4 @@
-"""How much shared memory of the model is free."""
+"""The free shared memory of a model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from ..host import current
 
 
 class SharedMemory:
-    """The memory that carries a model's tensors to the server."""
+    """The shared memory that carries a model's tensors to the server."""
 
     __module__ = "c_python_backend_utils"
 
     def free_memory(self) -> int:
-        """Return how many bytes this process holds for large outputs and does not use now: there is no pool of a fixed size."""
+        """Return the unused bytes that this process keeps for large outputs.
+
+        There is no fixed-size pool.
+        """
         return current().free_shared_memory()

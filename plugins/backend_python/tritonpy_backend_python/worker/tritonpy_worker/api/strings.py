@@ -1,4 +1,7 @@
-"""BYTES: arrays of objects, and their wire form (each length in four bytes, little-endian, then the element, row-major)."""
+"""BYTES tensors: arrays of objects and their wire format.
+
+The elements are in row-major order. Each is a little-endian length of four bytes and the content.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ _HEADER = struct.Struct("<I")
 
 
 def serialize_byte_tensor(input_tensor: np.ndarray[Any, Any]) -> Any:
-    """Return the wire form of an array of objects or of fixed-size bytes; an empty tuple where it has no elements, None for other types."""
+    """Return the wire format of an array of objects or fixed-size bytes.
+
+    Return an empty tuple if it has no elements, and None for other types.
+    """
     if input_tensor.size == 0:
         return ()
     if input_tensor.dtype != np.object_ and input_tensor.dtype.type is not np.bytes_:
@@ -25,25 +31,27 @@ def serialize_byte_tensor(input_tensor: np.ndarray[Any, Any]) -> Any:
 
 
 def deserialize_bytes_tensor(encoded_tensor: Any) -> np.ndarray[Any, Any]:
-    """Return the one-dimensional array of `bytes` objects of a wire form, given as bytes or as flat uint8.
+    """Return a one-dimensional array of `bytes` objects from wire format (bytes or flat uint8).
 
-    Raises TritonModelException where it is malformed.
+    Raises `TritonModelException` if it is malformed.
     """
     return _object_array(_split(np.frombuffer(encoded_tensor, np.uint8)))
 
 
 def encode(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the wire form of an array of objects or of fixed-size bytes as flat uint8; what is not bytes goes as its text in UTF-8.
+    """Return the wire format of an array of objects or fixed-size bytes as flat uint8.
 
-    Raises UnicodeEncodeError for text that UTF-8 has no bytes for.
+    Elements other than bytes are converted to text in UTF-8. Raises `UnicodeEncodeError` for text
+    that UTF-8 cannot encode.
     """
     return np.frombuffer(_joined(_elements(array)), np.uint8)
 
 
 def decode(data: np.ndarray[Any, Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Return the array of `bytes` objects whose wire form is `data` (flat uint8).
+    """Return an array of `bytes` objects from wire format (flat uint8).
 
-    Raises TritonModelException where it is malformed, ValueError where it has more or fewer elements than `shape`.
+    Raises `TritonModelException` if it is malformed, and `ValueError` if its size does not fit
+    `shape`.
     """
     array = _equal_lengths(data, prod(shape))
     if array is None:
@@ -71,7 +79,7 @@ def _joined(elements: list[bytes]) -> bytes:
 
 
 def _equal_lengths(data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any] | None:
-    """Return the elements where all have the same length: then they are the rows of a matrix. None otherwise."""
+    """Return the elements if all lengths are equal, as rows of a matrix; otherwise None."""
     if count == 0 or data.size < 4 * count or data.size % count:
         return None
     row = data.size // count
@@ -86,7 +94,8 @@ def _equal_lengths(data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, An
 def _split(data: np.ndarray[Any, Any]) -> list[bytes]:
     read, number = BytesIO(data.data).read, int.from_bytes
     elements = [read(number(header, "little")) for header in iter(partial(read, 4), b"")]
-    # Reading past the end gave less than was asked for, and only there: one look afterwards is cheaper than one at each element.
+    # Only a read past the end returns less than requested: one check at the end is cheaper than one
+    # per element.
     if elements:
         last = len(elements[-1])
         whole = sum(map(len, elements)) + 4 * len(elements) == data.size

@@ -1,4 +1,4 @@
-"""Tensors as a model sees them."""
+"""Tensors as models see them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import strings
-from .arguments import mismatch, text
+from .arguments import argument_type_error, text
 from .datatypes import DataType, name_of
 from .device_array import DeviceArray
 from .dlpack import HOST, export, take
@@ -17,21 +17,25 @@ from .errors import TritonModelException
 class Tensor:
     """A named array.
 
-    `_data` is what travels: a C-contiguous array of the tensor's shape (BF16: its bits as uint16); for BYTES a flat uint8 array in wire
-    form, see `strings`; on a device a `DeviceArray`. `_strings` is the array of objects of a BYTES tensor, once somebody made it.
+    `_data` is the form that is sent: a C-contiguous array of the tensor's shape (BF16: its bits as
+    uint16), for BYTES a flat uint8 array in wire format (see `strings`), on a device a
+    `DeviceArray`. `_strings` is the array of objects of a BYTES tensor, once it exists.
     """
 
     __module__ = "c_python_backend_utils"
     __slots__ = ("__weakref__", "_data", "_datatype", "_name", "_shape", "_strings")
 
     def __init__(self, name: str, array: np.ndarray[Any, Any]) -> None:
-        """Take an array as it is, copied where it is not C-contiguous; objects other than bytes are sent as their text.
+        """Take an array without copying if it is C-contiguous.
 
-        Raises TypeError for other types of arguments, TritonModelException for an empty name and for elements that cannot be sent.
+        Objects other than bytes are sent as text. Raises `TypeError` for arguments of wrong types,
+        and `TritonModelException` for an empty name and for elements that cannot be sent.
         """
         if type(name) is not str or type(array) is not np.ndarray or not name:
             if not isinstance(name, (str, bytes)) or not isinstance(array, np.ndarray):
-                raise mismatch("__init__", "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)", name, array)
+                raise argument_type_error(
+                    "__init__", "c_python_backend_utils.Tensor(arg0: str, arg1: numpy.ndarray)", name, array
+                )
             name = _checked(name)
         self._name = name
         datatype = name_of(array.dtype)
@@ -49,7 +53,7 @@ class Tensor:
 
     @classmethod
     def received(cls, name: str, datatype: str, shape: tuple[int, ...], data: Any) -> Tensor:
-        """Return a tensor over `data` as it came from the server (see the class), without looking at it."""
+        """Return a tensor with `data` in the form of `_data`, without validation."""
         tensor = cls.__new__(cls)
         tensor._name = name
         tensor._datatype = datatype
@@ -60,12 +64,15 @@ class Tensor:
 
     @staticmethod
     def from_dlpack(name: str, tensor: Any) -> Tensor:
-        """Return a tensor over the memory of a DLPack capsule, or of an object that makes one; nothing is copied.
+        """Return a tensor for the memory of a DLPack capsule or exporter, without a copy.
 
-        Raises TritonModelException for an empty name, for memory that is not in C order, and for unknown devices and types.
+        Raises `TritonModelException` for an empty name, for memory that is not in C order, and for
+        unknown devices and types.
         """
         if not isinstance(name, (str, bytes)):
-            raise mismatch("from_dlpack", "(arg0: str, arg1: object) -> c_python_backend_utils.Tensor", name, tensor)
+            raise argument_type_error(
+                "from_dlpack", "(arg0: str, arg1: object) -> c_python_backend_utils.Tensor", name, tensor
+            )
         return Tensor.received(_checked(name), *take(tensor))
 
     def name(self) -> str:
@@ -81,13 +88,14 @@ class Tensor:
         return DataType[self._datatype]
 
     def is_cpu(self) -> bool:
-        """Say whether the memory is the host's."""
+        """Return true if the memory is on the host."""
         return not isinstance(self._data, DeviceArray)
 
     def as_numpy(self) -> np.ndarray[Any, Any]:
-        """Return the array itself, no copy; BYTES as an array of `bytes` objects, made at the first call.
+        """Return the array without a copy.
 
-        Raises TritonModelException for BF16, for a tensor on a device, and for BYTES that are not in wire form.
+        For BYTES, create an array of `bytes` objects at the first call. Raises
+        `TritonModelException` for BF16, for a tensor on a device, and for malformed BYTES.
         """
         if self._strings is not None:
             return self._strings
@@ -104,17 +112,17 @@ class Tensor:
         return array
 
     def to_dlpack(self) -> Any:
-        """Return a DLPack capsule over the same memory. Raises TritonModelException for BYTES."""
+        """Return a DLPack capsule for the same memory. Raises `TritonModelException` for BYTES."""
         if self._datatype == "BYTES":
             raise TritonModelException("DLPack does not have support for string tensors.")
         return export(self._datatype, self._shape, self._data)
 
     def __dlpack__(self, stream: Any = None) -> Any:
-        """Return a DLPack capsule; no work on the memory is pending, on whatever stream."""
+        """Return a DLPack capsule. No stream has pending work on the memory."""
         return self.to_dlpack()
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Return DLPack's kind and number of the device: (1, 0) is the host."""
+        """Return DLPack's device type and number; (1, 0) is the host."""
         return self._data.device if isinstance(self._data, DeviceArray) else HOST
 
 

@@ -1,4 +1,4 @@
-"""The trace that a request belongs to."""
+"""Traces of requests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class InferenceTrace:
-    """Ties a request that the model makes to the trace of the one that it received; made without arguments, to none."""
+    """Links a request that the model makes to the trace of a received request, or to none."""
 
     __module__ = "c_python_backend_utils"
     __slots__ = ("__weakref__", "_host", "_request")
@@ -20,7 +20,7 @@ class InferenceTrace:
 
     @classmethod
     def received(cls, host: Host, request: int) -> InferenceTrace:
-        """Return the trace of the received request of that number."""
+        """Return the trace of a received request."""
         trace = cls()
         trace._host = host
         trace._request = request
@@ -28,11 +28,11 @@ class InferenceTrace:
 
     @property
     def request(self) -> int | None:
-        """The number of the received request whose trace this is."""
+        """The number of the received request, or None."""
         return self._request
 
     def get_context(self) -> str | None:
-        """Return the propagated context (OpenTelemetry) as JSON text, None where the request is not traced."""
+        """Return the OpenTelemetry context as JSON text, or None if the request is not traced."""
         if self._host is None or self._request is None:
             return None
         return self._host.trace_context(self._request) or None

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+from collections.abc import Callable
+
+import pytest
+
+from tritonpy.clock import now_ns
+from tritonpy.runners import loop_timers as module
+from tritonpy.runners.loop_timers import LoopTimers
+from tritonpy.runners.wakeups import Wakeups
+
+FAR = 1 << 61
+
+
+def on_a_loop(play: Callable[[LoopTimers], object]) -> None:
+    async def turn() -> None:
+        loop_timers = LoopTimers(asyncio.get_running_loop())
+        try:
+            await play(loop_timers)
+        finally:
+            loop_timers.close()
+
+    asyncio.run(asyncio.wait_for(turn(), 30))
+
+
+def test_callbacks_run_in_the_order_of_their_times() -> None:
+    seen: list[str] = []
+
+    async def play(loop_timers: LoopTimers) -> None:
+        done, due = asyncio.Event(), now_ns() + 2_000_000
+        loop_timers.at(due + 2, done.set)
+        loop_timers.at(due + 1, lambda: seen.append("second"))
+        loop_timers.at(due, lambda: seen.append("first"))
+        await done.wait()
+        assert seen == ["first", "second"]
+
+    on_a_loop(play)
+
+
+@pytest.mark.parametrize("wait_ns", [-FAR, 0, 300_000, 5_000_000])
+def test_none_runs_before_its_time_and_each_on_the_thread_of_the_loop(wait_ns: int) -> None:
+    async def play(loop_timers: LoopTimers) -> None:
+        called, due = asyncio.get_running_loop().create_future(), now_ns() + wait_ns
+        loop_timers.at(due, lambda: called.set_result(now_ns()))
+        assert not called.done()
+        assert await called >= due
+
+    on_a_loop(play)
+
+
+def test_an_earlier_time_comes_first_whatever_was_set_before() -> None:
+    async def play(loop_timers: LoopTimers) -> None:
+        called, late = asyncio.Event(), list[int]()
+        loop_timers.at(now_ns() + FAR, lambda: late.append(1))
+        loop_timers.at(now_ns(), called.set)
+        await called.wait()
+        assert not late
+
+    on_a_loop(play)
+
+
+def test_a_callback_may_set_the_next_one() -> None:
+    async def play(loop_timers: LoopTimers) -> None:
+        called = asyncio.Event()
+        loop_timers.at(now_ns(), lambda: loop_timers.at(now_ns() + 100_000, called.set))
+        await called.wait()
+
+    on_a_loop(play)
+
+
+def test_a_raising_callback_does_not_prevent_others() -> None:
+    async def play(loop_timers: LoopTimers) -> None:
+        called, errors = asyncio.Event(), list[object]()
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context["exception"]))
+        fault = RuntimeError("a fault")
+
+        def raises() -> None:
+            raise fault
+
+        due = now_ns()
+        loop_timers.at(due, raises)
+        loop_timers.at(due + 1, called.set)
+        await called.wait()
+        assert errors == [fault]
+
+    on_a_loop(play)
+
+
+def test_close_calls_pending_callbacks_and_closes_the_file() -> None:
+    called: list[int] = []
+    files: list[set[str]] = []
+
+    async def play() -> None:
+        files.append(set(os.listdir("/proc/self/fd")))
+        loop_timers = LoopTimers(asyncio.get_running_loop())
+        loop_timers.at(now_ns() + FAR, lambda: called.append(1))
+        loop_timers.close()
+        files.append(set(os.listdir("/proc/self/fd")))
+
+    asyncio.run(play())
+    assert called == [1]
+    assert files[0] == files[1]
+
+
+def test_wakeups_use_timers_only_on_their_attached_loop() -> None:
+    wakeups, woken = Wakeups(), list[str]()
+    assert not wakeups.at(0, lambda: woken.append("no loop"))
+
+    async def turn() -> None:
+        wakeups.attach(asyncio.get_running_loop())
+        assert not await asyncio.to_thread(wakeups.at, 0, lambda: woken.append("elsewhere"))
+        called = asyncio.Event()
+        assert wakeups.at(now_ns(), called.set)
+        await called.wait()
+        assert wakeups.at(now_ns() + FAR, lambda: woken.append("left"))
+        wakeups.detach()
+        assert not wakeups.at(0, lambda: woken.append("gone"))
+
+    asyncio.run(turn())
+    assert woken == ["left"]
+
+
+@pytest.mark.parametrize("lacks", ["the function", "files"])
+def test_without_system_timers_the_caller_must_use_another_timer(lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Library:
+        def __init__(self) -> None:
+            if lacks == "files":
+                self.timerfd_create = self.refuse
+
+        @staticmethod
+        def refuse(_clock: int, _flags: int) -> int:
+            ctypes.set_errno(24)
+            return -1
+
+    monkeypatch.setattr(module, "_LIBRARY", Library())
+    wakeups = Wakeups()
+
+    async def turn() -> None:
+        wakeups.attach(asyncio.get_running_loop())
+        assert not wakeups.at(0, lambda: None)
+        assert not wakeups.at(0, lambda: None)
+        wakeups.detach()
+
+    asyncio.run(turn())

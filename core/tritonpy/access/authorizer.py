@@ -1,0 +1,79 @@
+"""Authentication and authorization of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from tritonpy.access.denials import FORBIDDEN, UNAUTHENTICATED, Denials
+from tritonpy.api.authenticator import Authenticator, Principal, Verb
+from tritonpy.errors import PermissionDenied, Unauthenticated
+
+
+class Authorizer:
+    """Decides whether a call may proceed. The first authenticator that knows the principal decides.
+
+    It exists only if authenticators are configured. `public_endpoints` are endpoints without
+    authentication: "health", "metrics". `admit` runs on the event loop.
+    """
+
+    def __init__(
+        self, authenticators: Mapping[str, Authenticator], public_endpoints: Collection[str], denials: Denials
+    ) -> None:
+        self._authenticators = dict(authenticators)
+        self._public_endpoints = frozenset(public_endpoints)
+        self._denials = denials
+
+    def guards(self, endpoint: str) -> bool:
+        """Return whether the endpoint "health" or "metrics" requires authentication."""
+        return endpoint not in self._public_endpoints
+
+    def identify(self, headers: Mapping[str, str], verb: Verb, model: str = "") -> Principal:
+        """Return the principal, whatever its rights. Raises Unauthenticated.
+
+        A refusal is counted under `verb` and `model`.
+        """
+        return self._known(headers, verb, model)[1]
+
+    def admit(self, headers: Mapping[str, str], verb: Verb, model: str = "") -> Principal:
+        """Return the principal of a call.
+
+        Names in `headers` are in lower case. `model` is the name of the requested model, empty for
+        the server itself. Raises Unauthenticated for an unknown principal, PermissionDenied for one
+        without the right.
+        """
+        authenticator, principal = self._known(headers, verb, model)
+        try:
+            allowed = authenticator.allows(principal, verb, model)
+        except Exception as error:
+            self._denials.failed(type(authenticator).__name__, error)
+            allowed = False
+        if not allowed:
+            self._denials.note(FORBIDDEN, verb, model, principal.name)
+            target = f"model '{model}'" if model else "this server"
+            raise PermissionDenied(f"no right to {verb.value} {target}")
+        return principal
+
+    def start(self) -> None:
+        """Start background tasks of the authenticators.
+
+        It may take seconds: call it off the event loop.
+        """
+        for authenticator in self._authenticators.values():
+            authenticator.start()
+
+    def close(self) -> None:
+        """Stop the authenticators. Safe without `start`."""
+        for authenticator in self._authenticators.values():
+            authenticator.close()
+
+    def _known(self, headers: Mapping[str, str], verb: Verb, model: str) -> tuple[Authenticator, Principal]:
+        for name, authenticator in self._authenticators.items():
+            try:
+                principal = authenticator.authenticate(headers)
+            except Exception as error:
+                self._denials.failed(name, error)
+                continue
+            if principal is not None:
+                return authenticator, principal
+        self._denials.note(UNAUTHENTICATED, verb, model)
+        raise Unauthenticated("credentials are missing or unknown")

@@ -1,0 +1,32 @@
+"""The time that a load may wait for memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDeadline:
+    """Ends after `wait_s`, or when `is_needed()` is false.
+
+    The models in `waiting_models()` wait for the load and cannot be evicted for it. `report` gets
+    the reason why the load waits.
+    """
+
+    wait_s: float
+    is_needed: Callable[[], bool]
+    waiting_models: Callable[[], Collection[str]]
+    report: Callable[[str], None]
+    since: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the load must stop waiting."""
+        return time.monotonic() - self.since > self.wait_s or not self.is_needed()
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the load has waited so long that no other load may overtake it."""
+        return time.monotonic() - self.since > self.wait_s / 4

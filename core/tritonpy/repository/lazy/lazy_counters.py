@@ -1,0 +1,50 @@
+"""Counters of lazy models."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tritonpy.model.loaded_model import LoadedModel
+
+
+@dataclass(slots=True)
+class LazyCounters:
+    """Counters of lazy models, changed under the guard of `LazyModels` or their own lock.
+
+    `waiting` requests wait now, `misses` waited and were passed to their models, and clients of
+    `refused` requests were asked to retry. Hits, requests that found their model loaded, are not
+    counted on arrival: they are derived from the models' statistics minus the misses.
+    """
+
+    loads: int = 0
+    failures: int = 0
+    waiting: int = 0
+    misses: int = 0
+    refused: int = 0
+    evictions: Counter[str] = field(default_factory=Counter)
+    _unloaded_requests: int = 0
+    _max_hits: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def record_unload(self, model: LoadedModel) -> None:
+        """Keep the count of an unloaded version."""
+        with self._lock:
+            self._unloaded_requests += request_count(model)
+
+    def hits(self, loaded: list[LoadedModel]) -> int:
+        """Return how many requests found their model loaded; never decreases.
+
+        `loaded` are the ready versions of lazy models.
+        """
+        with self._lock:
+            seen = self._unloaded_requests + sum(map(request_count, loaded)) - self.misses
+            self._max_hits = max(self._max_hits, seen)
+            return self._max_hits
+
+
+def request_count(model: LoadedModel) -> int:
+    """Return how many requests a version has completed or has in flight."""
+    counted = model.statistics().inference_stats
+    return counted.success.count + counted.fail.count + model.in_flight

@@ -1,0 +1,169 @@
+"""The change that a load makes to a model: versions that are built, and versions that are kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tritonpy.config.instance_changes import with_instances_of
+from tritonpy.model.loaded_model import LoadedModel
+from tritonpy.repository.draining import DrainJob
+from tritonpy.repository.instance_update import InstanceUpdate, InstanceUpdater
+from tritonpy.repository.model_loader import ModelLoader
+from tritonpy.repository.model_table import ModelTable, State
+from tritonpy.repository.prepared_model import PreparedModel
+from tritonpy.repository.reuse_plan import Origins, plan_reuse
+from tritonpy.repository.version_loader import VersionLoader
+
+log = logging.getLogger("tritonpy.repository")
+
+if TYPE_CHECKING:
+    from tritonpy.repository.budget.load_deadline import LoadDeadline
+    from tritonpy.repository.budget.memory_budget import MemoryBudget
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedVersions:
+    """What the serving versions of a model were loaded from.
+
+    `overridden` says that the next plain load replaces them even if the files are unchanged.
+    """
+
+    fingerprint: str
+    overridden: bool
+    origins: Origins
+
+    def drain_jobs(
+        self, key: str, removed: Sequence[LoadedModel], kept: Collection[PreparedModel] = ()
+    ) -> list[DrainJob]:
+        """Return the jobs that drain `removed` versions and free what no `kept` version uses."""
+        jobs: list[DrainJob] = []
+        for prepared, models in _by_origin(self.origins, removed):
+            final = all(each is not prepared for each in kept)
+            if models or final:
+                jobs.append(DrainJob(key, models, prepared, final))
+        return jobs
+
+
+@dataclass(frozen=True, slots=True)
+class LoadChange:
+    """The versions that will serve: those built from `prepared`, and those that keep serving."""
+
+    prepared: PreparedModel
+    built: Mapping[int, LoadedModel]
+    update: InstanceUpdate
+    untouched: Sequence[LoadedModel]
+
+    @property
+    def kept(self) -> list[LoadedModel]:
+        """The versions that keep serving."""
+        return [*self.update.models, *self.untouched]
+
+    @property
+    def models(self) -> dict[int, LoadedModel]:
+        """All versions, by number."""
+        return {**{model.version: model for model in self.kept}, **self.built}
+
+    def origins(self, before: LoadedVersions | None) -> Origins:
+        """Return what each version is loaded from."""
+        built = dict.fromkeys(self.built, self.prepared)
+        return built if before is None else {v: built.get(v) or before.origins[v] for v in self.models}
+
+    def discard(self) -> None:
+        """Close what was built; the serving versions are unchanged."""
+        self.update.discard()
+        for model in self.built.values():
+            model.close()
+
+
+class LoadChangeManager:
+    """Prepares and applies changes. `memory` is set if memory is limited."""
+
+    def __init__(self, table: ModelTable, loader: ModelLoader, version_loader: VersionLoader) -> None:
+        self.memory: MemoryBudget | None = None
+        self._table = table
+        self._loader = loader
+        self._version_loader = version_loader
+        self._instance_updater = InstanceUpdater(table, loader)
+
+    def prepare(
+        self, prepared: PreparedModel, before: LoadedVersions | None, deadline: LoadDeadline | None
+    ) -> LoadChange:
+        """Build what a load of `prepared` needs; the serving versions are unchanged.
+
+        Raises the error of the load; nothing is then left started.
+        """
+        chosen = self._version_loader.choose(prepared)
+        serving = self._table.ready(prepared.key) if before is not None else []
+        origins: Origins = before.origins if before is not None else {}
+        plan = plan_reuse(prepared, chosen, serving, origins, self._loader.normalized)
+        update = self._instance_updater.prepare(plan.to_update, prepared)
+        try:
+            if self.memory is not None:
+                self._grow(update, serving, origins)
+            built = self._build(prepared, plan.to_load, deadline) if plan.to_load else {}
+        except BaseException:
+            update.discard()
+            raise
+        return LoadChange(prepared, built, update, plan.untouched)
+
+    def apply(self, change: LoadChange, before: LoadedVersions | None) -> None:
+        """Update the versions that keep serving, and free what the change does not need.
+
+        Called when the model table already has the new versions.
+        """
+        for model, config, _, _ in change.update.changes:
+            assert before is not None, "a kept version was loaded before: this is a bug"  # noqa: S101
+            origin = before.origins[model.version]
+            origin.original_config, origin.config = (
+                with_instances_of(origin.original_config, change.prepared.original_config),
+                config,
+            )
+        change.update.apply()
+        if change.update.changes:
+            log.info("changed the instances of '%s'", change.prepared.key)
+        if not change.built:
+            change.prepared.release()
+        if before is not None:
+            self.keep(before, change.kept)
+
+    def keep(self, before: LoadedVersions, kept: Sequence[LoadedModel]) -> None:
+        """Record that only `kept` of the versions of `before` keep serving."""
+        for origin, models in _by_origin(before.origins, kept):
+            origin.versions = tuple(model.version for model in models)
+            if self.memory is not None:
+                self.memory.keep_versions(origin, models)
+
+    def _grow(self, update: InstanceUpdate, serving: Sequence[LoadedModel], origins: Origins) -> None:
+        assert self.memory is not None, "memory is limited when this is called: this is a bug"  # noqa: S101
+        changed = {model.version for model in update.models}
+        for origin, models in _by_origin(origins, serving):
+            if changed.intersection(model.version for model in models):
+                self.memory.grow(origin, models)
+
+    def _build(
+        self, prepared: PreparedModel, versions: Sequence[int], deadline: LoadDeadline | None
+    ) -> Mapping[int, LoadedModel]:  # fmt: skip
+        prepared.versions = tuple(versions)
+        if self.memory is None:
+            return self._version_loader.load(prepared, versions)
+        self.memory.reserve(prepared, deadline)
+        models = self._version_loader.load(prepared, versions)
+        try:
+            self.memory.settle(prepared, models.values())
+        except BaseException:
+            for version, model in models.items():
+                model.close()
+                self._table.set_state(
+                    prepared.key, version, State.UNAVAILABLE, "it does not fit into the memory budget"
+                )
+            raise
+        return models
+
+
+def _by_origin(origins: Origins, models: Sequence[LoadedModel]) -> list[tuple[PreparedModel, list[LoadedModel]]]:
+    """Return each distinct origin with those of `models` that were loaded from it."""
+    distinct = {id(prepared): prepared for prepared in origins.values()}.values()
+    return [(each, [model for model in models if origins[model.version] is each]) for each in distinct]

@@ -1,0 +1,457 @@
+"""The model loader: creates a served model from a folder."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.load_cancellation import LoadCancellation
+from tritonpy.api.options import NoOptions
+from tritonpy.api.repo_agent import AgentAction, RepoAgent
+from tritonpy.api.repository import ModelListing
+from tritonpy.api.scheduler import Scheduler, SchedulerContext
+from tritonpy.config.completion import fill_backend, merge_auto_complete
+from tritonpy.config.model_files import file_name_problems, foreign_path_problems
+from tritonpy.config.normalization import normalize
+from tritonpy.config.parsed_config import ParsedConfig
+from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
+from tritonpy.config.validate import validate
+from tritonpy.config.validate.batch_strategy import batch_library_problems
+from tritonpy.config.validate.identity import identity_problems
+from tritonpy.custom_metrics import ModelMetrics
+from tritonpy.direct_scheduler import DirectScheduler
+from tritonpy.errors import InvalidArgument, StartupError
+from tritonpy.layout import BatchLayout
+from tritonpy.model.labels import read_labels
+from tritonpy.model.loaded_model import LoadedModel
+from tritonpy.model.request_check import RequestCheck
+from tritonpy.model.warmup_samples import warmup_samples
+from tritonpy.plugins.backends import Backends
+from tritonpy.repository.agents import AgentChain
+from tritonpy.repository.config_file import read_config, string_parameters, with_positions
+from tritonpy.repository.dependencies import is_ensemble
+from tritonpy.repository.load_context import LoadContext
+from tritonpy.repository.load_hints import load_hint
+from tritonpy.repository.local import list_model
+from tritonpy.repository.model_identity import model_identity
+from tritonpy.repository.prepared_model import PreparedModel
+from tritonpy.repository.runtime import resolve_runtime
+from tritonpy.repository.shared_objects import SharedObjects, unload_shared
+from tritonpy.runners.instances import Instances
+from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
+from tritonpy.runners.local import LocalRunner
+from tritonpy.runners.runner import Runner
+from tritonpy.runners.workers.runner import WorkerRunner
+from tritonpy.types import DATATYPE_OF_NUMBER
+from tritonpy_protos.model_config_pb2 import ModelConfig
+
+SCHEDULERS = {"dynamic_batching": "dynamic", "sequence_batching": "sequence", "ensemble_scheduling": "ensemble"}
+_NO_EFFECT = "the parameter batch_policy '%s' has no effect: only dynamic_batching, and sequence_batching with 'oldest', use a policy"
+
+
+class ModelLoader:
+    """Loads models in three steps: `prepare`, `complete`, and `load` for each version. Stateless."""
+
+    def __init__(self, load_context: LoadContext) -> None:
+        self._load_context = load_context
+
+    @property
+    def load_context(self) -> LoadContext:
+        """The context that all models share."""
+        return self._load_context
+
+    def prepare(
+        self,
+        listing: ModelListing,
+        path: Path,
+        override: str | None,
+        release: Callable[[], None],
+        namespace: str = "",
+        files_from_request: bool = False,
+    ) -> PreparedModel:
+        """Read the configuration, run the repository agents, and find the backend.
+
+        The configuration of an ensemble is also normalized and validated. `override` is the
+        configuration of a load request; with `files_from_request`, all files in `path` came with
+        the request. `release` is called if this raises, otherwise the caller calls it later. Raises
+        `InvalidConfig` with every problem of the configuration, or an agent's exception.
+        """
+        try:
+            prepared = self._prepare(listing, path, override, release)
+            prepared.namespace = namespace
+            if override is not None:
+                prepared.file_config = ModelConfig() if files_from_request else self._file_config(prepared.directory)
+            if is_ensemble(prepared.config):
+                self._check_ensemble(prepared)
+        except BaseException:
+            release()
+            raise
+        return prepared
+
+    def _check_ensemble(self, prepared: PreparedModel) -> None:
+        """Normalize and validate the configuration of an ensemble except its tensors.
+
+        As in Triton, the tensors are validated when the members are loaded.
+        """
+        prepared.config = self.normalized(prepared.config)
+        problems = self._problems(prepared.config, prepared.name, tensors=False)
+        if problems:
+            prepared.agents.notify(AgentAction.LOAD_FAIL)
+            raise InvalidConfig(with_positions(problems, prepared.positions), prepared.source)
+
+    def _prepare(
+        self, listing: ModelListing, path: Path, override: str | None, release: Callable[[], None]
+    ) -> PreparedModel:
+        load_context = self._load_context
+        reading, source = read_config(path, load_context.config_name, override)
+        if reading.problems:
+            raise InvalidConfig([*reading.problems, *self._further_problems(reading, listing.name)], source)
+        given = reading.config
+        agents = AgentChain(listing.name, given, self._agents(listing.name, given))
+        try:
+            directory = agents.load(path)
+            if directory != path:
+                listing = list_model(listing.name, directory)
+            if directory != path and override is None:
+                reading, source = self._reread(reading, source, directory)
+                given = reading.config
+            config = self._with_backend(given, listing)
+            misnamed = [problem for problem in identity_problems(config, listing.name) if problem.path == "name"]
+            refuse_problems(misnamed and (self._further_problems(reading, listing.name) or misnamed), source)
+        except BaseException:
+            agents.notify(AgentAction.LOAD_FAIL)
+            raise
+        return PreparedModel(
+            listing,
+            directory,
+            config,
+            source,
+            reading.positions,
+            agents,
+            release,
+            SharedObjects(),
+            original_config=config,
+        )
+
+    def _file_config(self, directory: Path) -> ModelConfig:
+        """Return the configuration in the model's own file, or an empty one if it cannot be read."""
+        try:
+            return read_config(directory, self._load_context.config_name, None)[0].config
+        except InvalidArgument:
+            return ModelConfig()
+
+    def describe(self, given: ModelConfig, listing: ModelListing) -> ModelConfig | None:
+        """Return the configuration of a model that is not loaded.
+
+        None if its files do not define inputs and outputs, or if agents may still change it.
+        """
+        if given.model_repository_agents.agents:
+            return None
+        try:
+            config = self.normalized(self._with_backend(given, listing))
+        except (InvalidArgument, StartupError):  # the load reports it
+            return None
+        config.name = config.name or listing.name
+        return config if config.input and config.output else None
+
+    def hint(self, text: str, listing: ModelListing, directory: Path | None) -> str:
+        """Return a hint for the operator about a load that failed with `text`, or an empty string."""
+        return load_hint(text, listing, directory, self._load_context.backends.files)
+
+    def in_processes(self, prepared: PreparedModel, config: ModelConfig, version: int) -> bool:
+        """Return whether the instances of a version run in their own processes.
+
+        Raises the error if that is not possible.
+        """
+        if not config.backend:
+            return False
+        context = self._context(prepared, version)
+        try:
+            return is_isolated(context, self._backend(config))
+        finally:
+            context.metrics.close()
+
+    def _with_backend(self, given: ModelConfig, listing: ModelListing) -> ModelConfig:
+        backends = self._load_context.backends
+        config = fill_backend(given, listing.name, listing.files, backends.files(given.backend))
+        config.runtime = resolve_runtime(config, backends)
+        return config
+
+    def _reread(self, reading: ParsedConfig, source: str, directory: Path) -> tuple[ParsedConfig, str]:
+        """Return the configuration in `directory` if the agents changed it, else the given one.
+
+        Raises `InvalidConfig` with every problem of its text, and `InvalidArgument` if it names
+        other agents than those that ran.
+        """
+        reread, where = read_config(directory, self._load_context.config_name, None)
+        if not Path(where).is_file() or (reread.config == reading.config and not reread.problems):
+            return reading, source
+        refuse_problems(reread.problems, where)
+        agents = reading.config.model_repository_agents
+        if not reread.config.model_repository_agents.agents:
+            reread.config.model_repository_agents.CopyFrom(agents)
+        elif reread.config.model_repository_agents != agents:
+            raise InvalidArgument(
+                f"{where} names other repository agents than {source} did when it was read: it changed meanwhile, load the model again"
+            )
+        return reread, where
+
+    def _further_problems(self, reading: ParsedConfig, name: str) -> list[ConfigProblem]:
+        """Return further problems of a configuration with syntax errors.
+
+        All problems are reported at once. Only keys that were read completely are validated.
+        Whether a key is missing is unknown while others are unread.
+        """
+        config = normalize(reading.config, self._load_context.gpus.ids)
+        config.name = config.name or name
+        unread = [problem.path for problem in reading.problems]
+        found = [
+            problem
+            for problem in self._problems(config, name)
+            if problem.path in reading.positions and not any(path.startswith(problem.path) for path in unread)
+        ]
+        return with_positions(found, reading.positions)
+
+    def complete(self, prepared: PreparedModel) -> None:
+        """Make the configuration final: normalize it, complete it and validate it.
+
+        Raises `InvalidConfig` with every problem, or the exception of the backend that completes
+        it.
+        """
+        load_context = self._load_context
+        self._check_paths(prepared)
+        prepared.config = given = self.normalized(prepared.config)
+        source = prepared.source
+        if load_context.auto_complete and given.backend:
+            prepared.config = self.normalized(self._auto_complete(prepared))
+            if prepared.config != given:
+                source = f"{source}, completed by backend '{given.backend}'"
+        self.check(prepared.config, prepared, source)
+
+    def _check_paths(self, prepared: PreparedModel) -> None:
+        """Raise `InvalidConfig` for paths outside the model's folder.
+
+        This runs before the backend opens any of them.
+        """
+        config, own = prepared.config, prepared.file_config
+        problems = list(file_name_problems(config))
+        if own is not None and config.backend:
+            paths = self._backend(config).path_parameters
+            problems += foreign_path_problems(config, own, paths, prepared.directory)
+        refuse_problems(with_positions(problems, prepared.positions), prepared.source)
+
+    def check(self, config: ModelConfig, prepared: PreparedModel, source: str = "") -> None:
+        """Raise `InvalidConfig` with every problem of `config`.
+
+        `source` says where it came from; the default is the source of `prepared`.
+        """
+        problems = with_positions(self._problems(config, prepared.name), prepared.positions)
+        problems += batch_library_problems(config, prepared.listing.files)
+        refuse_problems(problems, source or prepared.source)
+
+    def _problems(self, config: ModelConfig, name: str, *, tensors: bool = True) -> list[ConfigProblem]:
+        gpus = self._load_context.gpus
+        return validate(config, name, gpus.ids, tensors=tensors, min_compute_capability=gpus.min_compute_capability)
+
+    def load(self, prepared: PreparedModel, version: int) -> LoadedModel:
+        """Load one version; returns when its instances are ready. Raises the backend's exception."""
+        load_context, config = self._load_context, prepared.config
+        context = self._context(prepared, version)
+        try:
+            labels = {**prepared.labels, **read_labels(config, prepared.directory)}
+            model = LoadedModel(
+                context,
+                RequestCheck(config, config.name),
+                labels,
+                load_context.timer,
+                load_context.observers,
+                load_context.wakeups,
+                load_context.latencies,
+            )
+            if load_context.cache is not None and config.response_cache.enable:
+                model.use_cache(load_context.cache, model_identity(context, load_context.cache.shared))
+            scheduler = self._scheduler(context, model)
+            model.attach(scheduler)
+            if scheduler.uses_instances:
+                self._run(context, model, scheduler)
+        except BaseException:
+            if context.shared is not None:
+                unload_shared(self._backend(config), context.shared)
+            context.metrics.close()
+            raise
+        return model
+
+    def _run(self, context: ModelContext, model: LoadedModel, scheduler: Scheduler) -> None:
+        backend = self._backend(context.config)
+        context.layout = BatchLayout.of(context.config)
+        if not loads_in_worker(context, backend):
+            context.shared = backend.load(context)
+        elif context.shared is not None:  # opened by auto-completion, not needed here
+            unload_shared(backend, context.shared)
+            context.shared = None
+        model.request_parameters = backend.request_parameters
+        model.runner = self._runner(context, backend, model, scheduler)
+        try:
+            model.instances = Instances(model.runner, scheduler, model.dispatcher, self._load_context.gpus.limits)
+            model.instances.make(model.instances.prepare(context.config))
+        except BaseException:
+            model.runner.stop()
+            raise
+
+    def _runner(
+        self, context: ModelContext, backend: type[Backend], model: LoadedModel, scheduler: Scheduler
+    ) -> Runner:
+        load_context, config = self._load_context, context.config
+        samples = partial(warmup_samples, config, context.directory) if config.model_warmup else None
+        if not is_isolated(context, backend):
+            cancel_calls = load_context.registry.graph.cancel_calls_for
+            return LocalRunner(
+                context,
+                backend,
+                model.dispatcher,
+                load_context.limiter,
+                model.callbacks,
+                cancel_calls,
+                load_context.threads,
+                load_context.background,
+                load_context.wakeups,
+                samples,
+                load_context.host_policies,
+            )
+        launcher = backend.worker_launcher(context)
+        if launcher is None:
+            from tritonpy.runners.workers.backend_process import SpawnLauncher
+
+            launcher = SpawnLauncher(context, backend)
+        return WorkerRunner(
+            context,
+            backend,
+            launcher,
+            model.dispatcher,
+            load_context.wakeups,
+            load_context.background,
+            load_context.limiter,
+            model.callbacks,
+            load_context.registry,
+            scheduler.prefetch,
+            samples,
+            load_context.host_policies,
+        )
+
+    def _auto_complete(self, prepared: PreparedModel) -> ModelConfig:
+        versions = prepared.versions or prepared.selected_versions()[0]
+        if not versions:
+            return prepared.config
+        context, backend = self._context(prepared, versions[-1]), self._backend(prepared.config)
+        try:
+            completed = backend.auto_complete(context)
+        finally:
+            prepared.shared_objects.store(context.version, backend, context.shared)
+            context.metrics.close()
+        return merge_auto_complete(prepared.config, completed)
+
+    def _context(self, prepared: PreparedModel, version: int) -> ModelContext:
+        config, backends = prepared.config, self._load_context.backends
+        return ModelContext(
+            name=config.name,
+            version=version,
+            config=config,
+            directory=prepared.directory,
+            path=prepared.directory / str(version),
+            parameters=_parameters(config, backends),
+            output_types={
+                output.name: DATATYPE_OF_NUMBER[output.data_type].name
+                for output in config.output
+                if output.data_type in DATATYPE_OF_NUMBER
+            },
+            options=backends.options(config.backend, config.runtime) if config.backend else NoOptions(),
+            engine=self._load_context.engine,
+            log=logging.LoggerAdapter(
+                logging.getLogger("tritonpy.backend"), {"model": config.name, "version": version}
+            ),
+            shared=prepared.shared_objects.take(version),
+            metrics=ModelMetrics(self._load_context.metrics),
+            default_max_batch_size=(
+                backends.default_max_batch_size(config.backend, config.runtime) if config.backend else 0
+            ),
+            backend_directory=backends.folder(config.backend, config.runtime),
+            namespace=prepared.namespace,
+            memory=self._load_context.gpus.pools.of_model(config.optimization),
+            cancellation=prepared.attempt.cancellation if prepared.attempt is not None else LoadCancellation(),
+        )
+
+    def normalized(self, config: ModelConfig) -> ModelConfig:
+        """Return `config` with all defaults written out, including those of its backend."""
+        if not config.backend:
+            return normalize(config, self._load_context.gpus.ids)
+        backend = self._backend(config)
+        return normalize(config, self._load_context.gpus.ids, backend.default_instance_count, backend.uses_gpu)
+
+    def _agents(self, model: str, config: ModelConfig) -> list[RepoAgent]:
+        named = [entry.name for entry in config.model_repository_agents.agents]
+        missing = [name for name in self._load_context.required_agents if name not in named]
+        if missing:
+            raise InvalidArgument(
+                f"model '{model}': this server loads only models that name the repository agent '{missing[0]}' under model_repository_agents"
+            )
+        try:
+            return [self._load_context.agents(name) for name in named]
+        except StartupError as error:
+            raise InvalidArgument(f"model '{model}': {error}") from error
+
+    def _backend(self, config: ModelConfig) -> type[Backend]:
+        try:
+            return self._load_context.backends.get(config.backend, config.runtime)
+        except StartupError as error:
+            raise InvalidArgument(f"model '{config.name}': {error}") from error
+
+    def _scheduler(self, context: ModelContext, model: LoadedModel) -> Scheduler:
+        choice = context.config.WhichOneof("scheduling_choice")
+        kind: type[Scheduler] = DirectScheduler
+        if choice is not None:
+            kind = self._registered("tritonpy_schedulers", SCHEDULERS[choice], "scheduler", context.name)
+        load_context = self._load_context
+
+        policies: list[BatchPolicy] = []
+
+        def policy(name: str) -> BatchPolicy:
+            found: BatchPolicy = self._registered("tritonpy_batch_policies", name, "batch policy", context.name)(
+                context.config
+            )
+            model.accounting.add_policy(found)
+            policies.append(found)
+            return found
+
+        scheduler = kind(
+            SchedulerContext(
+                context.name,
+                context.version,
+                context.config,
+                load_context.engine,
+                policy,
+                model.dispatcher.wake,
+                context.directory,
+                load_context.new_queue,
+            )
+        )
+        if "batch_policy" in context.config.parameters and not policies:
+            context.log.warning(_NO_EFFECT, context.config.parameters["batch_policy"].string_value)
+        return scheduler
+
+    def _registered(self, hook: str, name: str, description: str, model: str) -> Any:
+        try:
+            return self._load_context.plugins.get(hook, name, description).load()
+        except StartupError as error:
+            raise InvalidArgument(f"model '{model}': {error}") from error
+
+
+def _parameters(config: ModelConfig, backends: Backends) -> Mapping[str, str]:
+    """Return the model's parameters, plus those that the server sets for its backend."""
+    own = string_parameters(config)
+    isolation = backends.isolation(config.backend, config.runtime) if config.backend else None
+    return own if isolation is None or PARAMETER in own else {**own, PARAMETER: isolation}

@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from plugins.frontend_grpc.tests.wire.scenarios.logged_calls import *  # noqa: F403

@@ -1,0 +1,63 @@
+"""The HTTP service of one frontend, independent of the transport."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from tritonpy import Engine, FlowControl, FrontendContext
+from tritonpy_frontend_http.generate.body import BodyReader
+from tritonpy_frontend_http.infer_calls import InferCalls
+from tritonpy_frontend_http.options import HttpOptions
+from tritonpy_frontend_http.request_log import LoggedApplication
+from tritonpy_frontend_http.root_application import RootApplication
+
+if TYPE_CHECKING:
+    from tritonpy_frontend_http.access import HttpAccess
+
+
+class HttpService:
+    """Serves the calls of one frontend on the running event loop.
+
+    `calls` handles inference calls; `application`, an ASGI application, handles all other requests.
+    `access` is set if calls need authorization. The application applies it itself. The code that
+    starts an inference call passes in the `CallContext` that `access` returned.
+    """
+
+    def __init__(self, engine: Engine, options: HttpOptions, context: FrontendContext) -> None:
+        loop, log, limit = asyncio.get_running_loop(), context.log, options.max_input_size
+        self.access = _access(engine, options, context)
+        forward_unknown = options.generate_unknown_parameters == "forward"
+        make_flow_control = partial(FlowControl, options.max_waiting_answers, options.max_waiting_bytes)
+        bodies = BodyReader(limit, options.max_body_bytes, context.memory)
+        if self.access is None:
+            self.calls = InferCalls(engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory)
+            self._root = RootApplication(engine, self.calls, log, bodies, make_flow_control, forward_unknown)
+            application: Any = self._root
+        else:
+            from tritonpy_frontend_http.guarded_calls import GuardedApplication, GuardedCalls
+
+            self.calls = GuardedCalls(engine, loop, log, limit, context.tracer, options.max_body_bytes, context.memory)
+            self._root = RootApplication(engine, self.calls, log, bodies, make_flow_control, forward_unknown)
+            application = GuardedApplication(self._root, self.access)
+        self.application = LoggedApplication(application, log)
+
+    def import_routes(self) -> None:
+        """Start to import the management routes. The server is ready without them."""
+        self._root.import_routes()
+
+
+def _access(engine: Engine, options: HttpOptions, context: FrontendContext) -> HttpAccess | None:
+    authorizer, kept_headers = context.authorizer, context.kept_headers
+    if not (options.restricted_apis or options.header_forward_pattern or authorizer or kept_headers):
+        return None
+    from tritonpy_frontend_http.access import HttpAccess
+
+    count_denial = None
+    if options.restricted_apis:
+        from tritonpy import RestrictionDenials
+
+        count_denial = RestrictionDenials(context.metrics, "http", context.log).note
+    pattern = options.header_forward_pattern
+    return HttpAccess(options.restricted_apis, pattern, authorizer, kept_headers, count_denial, engine.operations())

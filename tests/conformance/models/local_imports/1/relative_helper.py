@@ -1,0 +1,5 @@
+"""A module for relative imports."""
+
+from __future__ import annotations
+
+NAME = f"relative {__name__}"
