@@ -122,7 +122,7 @@ def test_a_damaged_file_and_an_empty_folder_are_named(models):
 def test_reading_needs_no_tensorflow(models):
     folder = models.identity("float32", (2,))
     code = (
-        "import sys; from pathlib import Path; from tritonpy_backend_tf.saved_model_file import choose;"
-        f"assert list(choose(Path({str(folder)!r}), 'm').signature.inputs) == ['IN']; sys.exit('tensorflow' in sys.modules)"
+        "import sys; from pathlib import Path; from tritonpy_backend_tf.saved_model_file import read_served_signature;"
+        f"assert list(read_served_signature(Path({str(folder)!r}), 'm').signature.inputs) == ['IN']; sys.exit('tensorflow' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path("/")).returncode == 0

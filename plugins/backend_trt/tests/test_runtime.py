@@ -34,10 +34,10 @@ def test_the_real_runtime_without_a_gpu_raises_without_a_crash():
     script = """
 import gc
 from tritonpy import Internal
-from tritonpy_backend_trt.bindings import bindings
+from tritonpy_backend_trt.bindings import import_tensorrt
 from tritonpy_backend_trt.runtime import create_runtime
 try:
-    create_runtime(bindings())
+    create_runtime(import_tensorrt())
 except Internal as error:
     text = error.message
 gc.collect()
