@@ -402,9 +402,9 @@ def test_a_polled_repository_is_followed(make, model_repository, event_log):
     async def live():
         await server.start()
         write(model_repository, "m")
-        await asyncio.to_thread(event_log.wait_for_requests, ("m", 1))
+        await asyncio.to_thread(event_log.wait_for_handles, ("m", 1))
         model_repository.remove("m")
-        await asyncio.to_thread(event_log.wait_for_requests)
+        await asyncio.to_thread(event_log.wait_for_handles)
         await server.stop()
 
     run(live())
