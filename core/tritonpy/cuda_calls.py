@@ -35,7 +35,8 @@ class CudaCalls:
     """Calls of CUDA, with error checks.
 
     The constructor raises ImportError if cuda-python is not installed. All other methods raise
-    CudaError. Threads of frameworks call them: the calling thread's current device stays the same.
+    CudaError. They keep the calling thread's current device, since frameworks' threads call them,
+    too.
     """
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ class GpuMemoryUnavailable(Exception):
 def visible_gpus() -> list[int]:
     """Return the ids of the NVIDIA GPUs as frameworks count them.
 
-    They are 0 to n-1, after CUDA_VISIBLE_DEVICES. It reads the driver's own list, imports nothing
-    and creates no context.
+    They are 0 to n-1; CUDA_VISIBLE_DEVICES limits n. The function reads the driver's list of GPUs.
+    It loads no library and creates no CUDA context.
     """
     count = sum(1 for _ in Path("/proc/driver/nvidia/gpus").glob("*"))
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")

@@ -295,10 +295,10 @@ def _requested_outputs(model: ModelContext, request: InferRequest, tensors: Mapp
 
 
 def _check_complete(batch: Batch, model: ModelContext, found: Mapping[str, Any]) -> None:
-    """Raise Internal if an output is missing and an unknown name, or nothing, was returned.
+    """Raise Internal for a missing output if an unknown name was returned, or no output at all.
 
-    Only outputs that some request takes count. A backend may omit an output. That is a separate
-    error if a request names it.
+    Only outputs that some request takes are checked. A backend may omit outputs if it returns
+    others. A request that names an omitted output gets a separate error.
     """
     if found and found.keys() <= {*model.output_types, *batch.state_outputs}:
         return

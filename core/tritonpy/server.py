@@ -63,11 +63,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tritonpy.server")
 
-# of the exit timeout: a client may never stop sending, and requests need time, too
+# share of the exit timeout: a client may never stop sending, and requests need time, too
 _FOR_CONNECTIONS = 0.8
-# the countdown continues in whole seconds once this much of the first one has passed
+# added before the remaining time is truncated to whole seconds: hides the time already spent
 _SPENT_S = 0.04
-_FOR_SEQUENCES = 0.8  # of the exit timeout: a sequence may never end, and requests need time, too
+_FOR_SEQUENCES = 0.8  # share of the exit timeout for live sequences; requests need time, too
 
 
 class Server:
@@ -174,8 +174,8 @@ class Server:
     async def stop_accepting(self, timeout_s: float) -> float:
         """Refuse new connections, serve the open ones for a while, and return the time left.
 
-        Open connections are served for most of `timeout_s`. As in Triton, a client that keeps its
-        connection is served until it disconnects.
+        As in Triton, a client that keeps using its connection is served until it disconnects, but
+        for at most 80 % of `timeout_s`.
         """
         loop = asyncio.get_running_loop()
         begun, limit_s = loop.time(), timeout_s * _FOR_CONNECTIONS

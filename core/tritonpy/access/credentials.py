@@ -13,7 +13,7 @@ def joined_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
 
     Values of a repeated header are joined by commas, as in HTTP.
 
-    No valid credential contains a comma.
+    A credential that is sent twice is invalid, since no valid one contains a comma.
     """
     headers: dict[str, str] = {}
     for name, value in pairs:

@@ -20,9 +20,9 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
     It ignores case unless it begins with `(?-i)`. Raises ValueError.
 
-    Triton's patterns are RE2's. Syntax that only RE2 knows does not compile. Python's engine can
-    take time that is exponential in the length of a name: a pattern such as `(a+)+$` lets clients
-    use that time.
+    Triton uses RE2. RE2 syntax that Python's `re` does not support is an error. Matching in Python
+    can take time that is exponential in the length of a header name. With a pattern such as
+    `(a+)+$`, clients can slow down the server.
     """
     text = pattern.removeprefix(_CASE_MATTERS)
     try:

@@ -41,7 +41,8 @@ class ModelContext:
     - `metrics`: creates metrics of the model. They are removed when the model is unloaded. Metrics
       that `auto_complete` creates are removed when it returns.
     - `backend_directory`: the folder of the Python-based backend if the model uses one, else None.
-    - `layout`: describes tensors that are not simply rows to `gather` and `scatter`, or None.
+    - `layout`: for `gather` and `scatter`, describes the tensors that are not simply stacked rows;
+      None if every tensor is.
     - `namespace`: the model's repository if several repositories may contain models of the same
       name.
     - `memory`: memory for inputs and outputs that are copied to and from GPUs.
@@ -181,7 +182,7 @@ class Backend(ABC):
         """Return "thread" or "process": where the instances of `model` run by default (optional).
 
         The model's parameter `isolation` overrides it. The server calls this before `load`,
-        possibly several times: decide by the model's files.
+        possibly several times, so decide by the model's files only.
         """
         return cls.isolation
 
@@ -204,8 +205,8 @@ class Backend(ABC):
 
         `inputs` maps names to arrays, with the batch dimension first if the model has one. BYTES
         tensors are object arrays of `bytes`. Return one array per output. Extra outputs are
-        ignored. A missing output is an error if an unknown name, or nothing, was returned in its
-        place.
+        ignored. A missing output is an error if an unknown name was returned instead of it, or no
+        output at all.
         """
         raise NotImplementedError(f"{type(self).__name__} must define infer() or execute()")
 
@@ -260,7 +261,7 @@ class Backend(ABC):
 
 
 def check_returned(returned: object) -> None:
-    """Raise Internal if the `execute` of a backend returned a value.
+    """Raise Internal if a backend's `execute` returned a value.
 
     The `execute` of a Python model returns its responses; a value returned here would be lost.
     """

@@ -21,7 +21,7 @@ class Pending(msgspec.Struct):
     maximum. `oldest_ns` is when the request that waits longest was queued. If `closed`, no later
     request can join, and waiting is useless: the maximum is reached, or the next request does not
     fit (its size, shape or set of inputs differs). `since_ns` is when an instance became free for
-    these requests; later requests arrived while it waited (0: now).
+    these requests (0: now). Requests queued after that time arrived while the instance waited.
 
     The object belongs to the scheduler. Read it inside `plan`; do not keep or change it.
     """
@@ -72,7 +72,7 @@ class BatchPolicy(ABC):
         self.config = config
 
     def instances_changed(self, count: int) -> None:
-        """Learn how many instances execute the batches (optional).
+        """Handle a new number of instances that execute the batches (optional).
 
         Called before the first `plan` and whenever the number changes.
         """
@@ -82,13 +82,13 @@ class BatchPolicy(ABC):
         """Return the decision; `pending` contains at least one request."""
 
     def cut(self, pending: Pending, count: int, now_ns: int) -> None:
-        """Learn that the first `count` requests of `pending` are executed as a batch (optional).
+        """Handle that the first `count` requests of `pending` are executed as a batch (optional).
 
         Called under the model's lock, as `plan` is.
         """
 
     def executed(self, size: int, duration_ns: int) -> None:
-        """Learn how long a batch of `size` rows took from start to first response (optional).
+        """Handle the time that a batch of `size` rows took from start to first response (optional).
 
         Called under the model's lock, as `plan` is.
         """

@@ -53,5 +53,5 @@ class Cache(ABC):
     def close(self) -> None:
         """Release the resources of the cache (optional).
 
-        Calls in progress must end, with any error.
+        Calls in progress must end; they may raise any error.
         """

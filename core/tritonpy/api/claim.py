@@ -12,8 +12,9 @@ class Claim:
     """An address that several processes serve; `address` is `host:port` or `unix:/path`.
 
     All processes accept from the listening socket `listening` if it is set. Otherwise each process
-    listens on `port` with SO_REUSEPORT, and the kernel distributes the connections. If `port` is 0,
-    too, only the first process listens. `process` is the index of the process, from 0.
+    listens on `port` with SO_REUSEPORT, and the kernel distributes the connections. If `listening`
+    is None and `port` is 0, only the first process listens. `process` is the index of the process,
+    from 0.
     """
 
     address: str

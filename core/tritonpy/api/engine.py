@@ -301,7 +301,7 @@ class Engine(ABC):
 
     @abstractmethod
     def check_region(self, kind: RegionKind, name: str) -> None:
-        """Raise the error of any registration as `name`: shared memory is off, or no name."""
+        """Raise if no region can be registered as `name`: shared memory is off, or no name."""
 
     @abstractmethod
     def register_system_region(self, name: str, key: str, offset: int, byte_size: int) -> None:

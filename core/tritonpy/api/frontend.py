@@ -83,7 +83,7 @@ class Frontend(ABC):
     def accept(self, accepted: socket.socket) -> None:
         """Serve a connection that a shared port accepted (only with `protocols`).
 
-        The frontend owns the socket from now on, and no byte of it was read. TLS, limits and access
+        The frontend owns the socket from now on. No data was read from it. TLS, limits and access
         rules are those of the frontend.
         """
         raise NotImplementedError(f"{type(self).__name__} takes no connections of a shared port")
@@ -101,7 +101,7 @@ class Frontend(ABC):
         raise NotImplementedError(f"{type(self).__name__} does not speak HTTP/1.1")
 
     def serve_http(self, connection: Callable[[], asyncio.Protocol]) -> None:
-        """Serve other frontends' HTTP requests with their `http_connection` (optional)."""
+        """Serve HTTP for other frontends; `connection` is their `http_connection` (optional)."""
 
     async def serving(self) -> None:
         """Start activity that readiness need not wait for; the server has become ready (optional).

@@ -100,9 +100,9 @@ class Scheduler(ABC):
         return None
 
     def released(self, request: InferRequest, reschedule: bool) -> None:
-        """Handle that `request` has left its instance: finished, or with `reschedule` to run again.
+        """Handle a request that has left its instance: finished, or with `reschedule` to run again.
 
-        The default fails the latter: only some schedulers can take a request back.
+        The default fails a request with `reschedule`, since only some schedulers can run one again.
         """
         if reschedule:
             text = (
@@ -112,7 +112,7 @@ class Scheduler(ABC):
             request.respond(InferResponse.failed(request, Internal(text)))
 
     def instances_changed(self, instances: Sequence[int]) -> None:
-        """Learn which instances exist.
+        """Handle a change of the model's instances.
 
         Called before the first request and after each in-place update. A removed instance gets only
         work that is already bound to it, such as the rest of its live sequences. The number of an
@@ -166,5 +166,5 @@ class Scheduler(ABC):
     def finish(self) -> None:
         """Handle that `enqueue` is never called again after `stop` (optional).
 
-        Requests that wait for a later request wait in vain.
+        Respond to requests that wait for a later request, since it never comes.
         """

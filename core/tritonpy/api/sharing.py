@@ -24,7 +24,7 @@ class OrderedRequestQueue(ABC):
         """Add `request`."""
 
     def appendleft(self, request: InferRequest) -> None:
-        """Add a removed request again that was not run (optional); the default treats it as new."""
+        """Put back a removed request that was not run (optional); the default treats it as new."""
         self.append(request)
 
     @abstractmethod

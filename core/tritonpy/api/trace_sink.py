@@ -15,7 +15,7 @@ class TraceSink(ABC):
 
     `propagated` and `begun` run in the request's thread, possibly on the event loop: be fast and
     never block. The other methods are called one at a time on a separate thread. Exceptions are
-    logged. They lose a trace, never a request.
+    logged: the trace is lost, and the request continues.
     """
 
     Options: ClassVar[type[Options]] = NoOptions

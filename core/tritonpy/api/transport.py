@@ -1,4 +1,4 @@
-"""The interface of transports, which carry the protocols of frontends instead of their listeners."""
+"""The interface of transports, which serve frontends' protocols in place of their own listeners."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritonpy.api.options import NoOptions, Options
 
 
 class Transport:
-    """Carries the protocols of frontends.
+    """Serves the protocols of frontends in place of their own listeners.
 
     `carries` maps the names of frontends to the classes that serve them. These classes take the
     same options and are created instead of the frontends.

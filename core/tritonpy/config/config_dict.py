@@ -23,9 +23,9 @@ def config_to_dict(config: ModelConfig) -> dict[str, Any]:
     """Return `config` as JSON-ready values, including defaults.
 
     Names and order are those of the .proto file. Messages and members of a oneof appear only if
-    they are set. Enums are names. 64-bit integers are numbers, which Triton prints as strings in
-    `initial_state.dims` and `graph_spec`. Floats without a JSON form are strings. The keys of maps
-    are sorted, since maps have no order.
+    they are set. Enums are names. 64-bit integers are numbers; in `initial_state.dims` and
+    `graph_spec` Triton prints them as strings. Floats without a JSON form are strings. The keys of
+    maps are sorted, since maps have no order.
     """
     return _message(config)
 

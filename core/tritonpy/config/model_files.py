@@ -72,7 +72,7 @@ def shortened(name: str) -> str:
 def file_name_problems(config: ModelConfig) -> Iterator[ConfigProblem]:
     """Yield problems of file names that leave the model's folder, or that no file can have.
 
-    `runtime` is relative to the backend's folder instead.
+    The field `runtime` is relative to the backend's folder, not to the model's.
     """
     for path, name, base in _file_names(config):
         try:

@@ -13,7 +13,7 @@ SEPARATOR = "::"
 def qualified_name(namespace: str, name: str) -> str:
     """Return the name of a model that is unique in all namespaces.
 
-    It is `name` without a namespace.
+    Without a namespace, it is `name` itself.
     """
     return f"{namespace}{SEPARATOR}{name}" if namespace else name
 

@@ -104,7 +104,7 @@ class _Parser:
         return not closer
 
     def at_a_field(self) -> bool:
-        """Return whether a field starts here, although a value may: its predecessor is incomplete."""
+        """Return whether a field starts where a value should: the previous field is incomplete."""
         following = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
         return self.token.kind is TokenKind.WORD and following.kind is TokenKind.MARK and following.text in ":{<["
 
@@ -188,7 +188,7 @@ class _Parser:
         return MessageBlock(found, opening.position)
 
     def recover(self, start: int) -> None:
-        """Skip the rest of the line with its blocks, but no mark that closes an outer block."""
+        """Skip the rest of the line and its blocks; stop at a mark that closes an outer block."""
         depth = int(self.index == start and self.take().text in CLOSER)
         line = self.tokens[self.index - 1].position.line
         while self.token.kind is not TokenKind.END and (depth or self.token.position.line == line):

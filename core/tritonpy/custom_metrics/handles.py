@@ -14,7 +14,7 @@ from tritonpy.errors import Internal
 class ModelMetrics:
     """The custom metrics of one loaded version of a model.
 
-    The rest is dropped when it is unloaded.
+    Metrics that the model has not dropped are dropped when it is unloaded.
     """
 
     def __init__(self, registry: CustomMetrics) -> None:
@@ -44,7 +44,7 @@ class ModelMetrics:
 
 
 class MetricFamily:
-    """One owner's handle of a family; its metrics end with it."""
+    """One owner's handle of a metric family; dropping it drops the metrics created through it."""
 
     def __init__(self, registry: CustomMetrics, siblings: set[MetricFamily], shared: SharedFamily) -> None:
         self.kind = shared.kind

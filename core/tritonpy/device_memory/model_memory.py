@@ -54,7 +54,7 @@ class ModelMemory:
 
     @property
     def pinned_output(self) -> Allocate | None:
-        """The same for outputs that a GPU writes."""
+        """The same as `pinned_input`, for outputs that a GPU writes."""
         return self._array if self._pins_outputs and self._can_pin() else None
 
     def on_device(self, gpu: int, byte_size: int) -> DeviceBlock:

@@ -12,11 +12,12 @@ and log lines to the engine, changes of settings to the frontend process. `kinds
 that only these processes use:
 
 - INFER: requests in order of arrival. Words: the number of requests, the number of these words,
-  then *runs*. A run has the number of requests, the number of the first one, their model id (model
-  name and version, announced once in the extras), flags, and the number of their sequence, followed
-  by `received_ns` and `deadline_ns` of each request. Consecutive requests with the same model id
-  and without optional fields form one run; others form a run of their own. Rows: the inputs.
-  Extras: `ids`, and optional fields by index (`requests_frame`).
+  then *runs*. A run begins with five words: how many requests it has, the number of the first one,
+  their model id, flags, and the number of their sequence. `received_ns` and `deadline_ns` of each
+  request follow. A model id stands for a model name and version, which the extras announce once.
+  Consecutive requests with the same model id and without optional fields form one run; others form
+  a run of their own. Rows: the inputs. Extras: `ids`, and optional fields by index
+  (`requests_frame`).
 - RESPONSES: responses in order. Words: their number, then for each the number of its request,
   flags, and the model's version plus one. Rows: the outputs. Extras: errors, parameters, and names
   and ids that differ from the request's.

@@ -48,7 +48,7 @@ def split_irregular(row: Iterable[Tensor]) -> tuple[list[Tensor], list[TensorDes
 
 
 def restore(row: Sequence[Tensor], descriptions: Sequence[TensorDescription]) -> list[Tensor]:
-    """Return the row before `split_irregular`. Raises ProtocolError."""
+    """Return the row as it was before `split_irregular`. Raises ProtocolError."""
     tensors = list(row)
     try:
         for position, name, datatype, shape, *region in descriptions:

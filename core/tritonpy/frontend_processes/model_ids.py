@@ -18,7 +18,7 @@ class ModelIdEncoder:
         self._unannounced: list[tuple[int, str, int]] = []
 
     def begin(self) -> None:
-        """Start a frame. Only here may ids be reassigned, which the frame announces."""
+        """Start a frame. Ids are only reassigned here; the frame then announces the new ones."""
         if len(self._numbers) >= _MAX_IDS:
             self._numbers.clear()
             self._unannounced.clear()
@@ -33,7 +33,7 @@ class ModelIdEncoder:
         return number
 
     def new_ids(self) -> dict[str, Any]:
-        """Return the extras with new ids. They repeat in each frame until `announced` is called."""
+        """Return extras that announce the new ids: in every frame until `announced` is called."""
         return {"model_ids": self._unannounced} if self._unannounced else {}
 
     def announced(self) -> None:

@@ -47,7 +47,7 @@ class OptionalFields(msgspec.Struct, omit_defaults=True):
 
 
 class RequestsFrame(NamedTuple):
-    """The parts of a frame."""
+    """The parts of an INFER frame: words, inputs and requested outputs per request, and extras."""
 
     words: list[int]
     rows: list[Sequence[Tensor]]
@@ -67,7 +67,7 @@ def write_requests(
     model_ids: ModelIdEncoder,
     trace_of: Callable[[int, InferRequest], TraceMessage],
 ) -> RequestsFrame:
-    """Return the parts of a frame for requests with their numbers.
+    """Return the parts of a frame for `requests`, pairs of a number and a request.
 
     `trace_of` returns the trace data of a request with a trace.
     """

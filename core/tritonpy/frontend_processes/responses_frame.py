@@ -17,7 +17,7 @@ WORDS = 3  # of each response: the number of its request, flags, and the version
 
 
 class ResponsesFrame(NamedTuple):
-    """The parts of a frame."""
+    """The parts of a RESPONSES frame: words, outputs per response, and extras."""
 
     words: list[int]
     rows: list[Sequence[Tensor]]

@@ -22,11 +22,11 @@ _EVICTION_S = 0.002  # until evicted connections have released their descriptors
 _EVICTION_CHECKS = 50
 _WARN_EVERY_S = 10.0
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-_RESERVED_SHARE = 4  # one of this many descriptors is kept in reserve
+_RESERVED_SHARE = 4  # one in this many descriptors is kept in reserve
 _SMALLEST_RESERVE = 16
 _LARGEST_RESERVE = 1024
 _GUARANTEED = 8  # connections that each listener may have when no other descriptors are left
-_EVICTED_SHARE = 16  # one of this many idle connections is closed when descriptors run out
+_EVICTED_SHARE = 16  # one in this many idle connections is closed when descriptors run out
 _acceptors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Acceptor]] = weakref.WeakKeyDictionary()
 
 
@@ -52,8 +52,8 @@ class Descriptors:
     """The descriptors that connections may use: all below `limit`, except for the reserve.
 
     The kernel assigns the lowest free number. A number of at least `ceiling` therefore means that
-    at least as many descriptors are open. Closing connections with such numbers keeps the numbers
-    above free for models, workers and files.
+    at least `ceiling` descriptors are open. New connections then replace idle ones or are refused.
+    This keeps the reserve free for models, workers and files.
     """
 
     def __init__(self, limit: int) -> None:
@@ -233,7 +233,7 @@ class Acceptor:
         return True
 
     def _start_parked(self, listening: socket.socket, checks: int) -> None:
-        """Start the parked connection with a number below the ceiling, and resume accepting."""
+        """Start the parked connection once its number is below the ceiling; resume accepting."""
         accepted = self._parked.pop(listening, None)
         if accepted is None:
             return

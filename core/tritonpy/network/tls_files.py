@@ -16,8 +16,9 @@ from tritonpy.network.tls_options import TlsOptions
 class TlsFiles:
     """The files of `options`. `owner` is their key in server.yaml, for error texts.
 
-    A renewed certificate is used without a restart. Inconsistent files, while they are being
-    replaced, are ignored, and the previous ones stay in use. Contents of files are never logged.
+    A renewed certificate is used without a restart. While files are being replaced they may be
+    inconsistent. They are then ignored, and the previous ones stay in use. Contents of files are
+    never logged.
     """
 
     def __init__(self, options: TlsOptions, owner: str, log: logging.Logger) -> None:

@@ -13,7 +13,7 @@ def frontend_classes(plugins: PluginManager, transports: Iterable[str]) -> Calla
     """Return a function that finds the class of a frontend by its name.
 
     `transports`, at most one, may carry the frontend. Raises PluginError for a transport that is
-    not installed. The function does so for a frontend.
+    not installed. The returned function raises it for a frontend that is not installed.
     """
     carried = {
         name: replace(transport, name=name, target=target)

@@ -51,9 +51,9 @@ class Regions:
         self._regions: dict[str, Region] = {}
 
     def check(self, kind: RegionKind, name: str) -> None:
-        """Raise the error of any registration as `name`.
+        """Raise if no region can be registered as `name`.
 
-        It is Unsupported, or InvalidArgument for an empty name.
+        Raises Unsupported if shared memory is off, InvalidArgument for an empty name.
         """
         self._require_allowed()
         if not name:

@@ -25,7 +25,7 @@ class PerResponseCounter(Protocol):
     def responded(self, request: InferRequest, response: InferResponse, handed_ns: int, now_ns: int) -> None:
         """Count a response that the backend sent at `handed_ns`.
 
-        The execution has all its time stamps.
+        All time stamps of its execution are set by then.
         """
 
 

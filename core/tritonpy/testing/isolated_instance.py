@@ -25,7 +25,7 @@ class IsolatedInstance(Backend):
     """A proxy for an instance of `backend` in a worker process.
 
     Each call crosses to the process and back, as in a server. The constructor starts the process
-    and raises its error when it cannot run the model. No request joins an execution.
+    and raises its error when it cannot run the model. Requests cannot join a running execution.
     """
 
     def __init__(self, backend: type[Backend], model: ModelContext, instance: InstanceContext) -> None:

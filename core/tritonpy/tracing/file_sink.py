@@ -42,9 +42,9 @@ class _PendingTraces:
 
 
 class FileSink(TraceSink):
-    """Writes traces after `log_frequency` traces, when the trace count is reached, or at the end.
+    """Writes the collected traces every `log_frequency` traces, at the trace count, and at the end.
 
-    Changed settings write the traces of the old settings, too.
+    A change of settings also writes the traces that were collected under the old ones.
     """
 
     Options = FileOptions

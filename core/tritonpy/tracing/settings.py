@@ -1,6 +1,6 @@
 """Trace settings of the server and of models.
 
-A model inherits settings from the server, which inherits those of its start.
+A model inherits settings from the server. The server inherits those that it was started with.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class TraceRules:
 
 
 def level_from_names(names: list[str]) -> TraceLevel:
-    """Return the level of names of TraceLevel."""
+    """Return the level that combines `names` of TraceLevel."""
     return TraceLevel(sum({TraceLevel[name] for name in names}))
 
 

@@ -13,7 +13,7 @@ from tritonpy.tracing.tracing import Tracing
 
 
 def make_tracing(config: TraceConfig, plugins: PluginManager) -> Tracing:
-    """Return the tracing.
+    """Return the tracer that `config` describes.
 
     Raises PluginError for an unknown mode, InvalidServerConfig for invalid options.
     """

@@ -44,7 +44,7 @@ class FlowControl:
 
     @property
     def blocks_producer(self) -> bool:
-        """Whether a producer must wait: for credit, or while it waits, for half the window."""
+        """Whether a producer must wait for credit or, once it waits, for half the window."""
         return bool(self._waiting) or not self.ready
 
     def put(self, nbytes: int) -> None:

@@ -11,7 +11,7 @@ def synthetic_parent(model_name: str, batch: Batch) -> InferRequest:
     """Return a request that represents the execution of `batch` as the parent of a call.
 
     No client sent it, and no response to it is delivered. It marks the call as one made by a model,
-    which needs no admission. Schedulers see by it which instance is held during the call.
+    which needs no admission. It also shows schedulers which instance is held during the call.
     """
     return InferRequest(model_name, {}, CallbackSink(_discard), batch=batch)
 

@@ -164,7 +164,7 @@ class Trace:
             self.end()
 
     def spawn(self) -> Trace | None:
-        """Return the trace of a request made by the model for this one; None if this one is over."""
+        """Return the trace of a request that the model makes for this one; None after its end."""
         return self.family.trace(self.id)
 
     def end(self) -> None:

@@ -37,7 +37,7 @@ NO_LATENCIES = LatencySettings()
 
 
 def parse_quantiles(text: str) -> Quantiles:
-    """Return errors by quantile, in the order of the text.
+    """Return a mapping from each quantile to its allowed error, in the order of the text.
 
     Raises ValueError for an invalid list.
     """

@@ -1,6 +1,6 @@
 """Rules for Triton's custom batching libraries, which this server cannot load.
 
-Without the library other batches would run, so the model is rejected.
+Without the library the server would form other batches, so it rejects the model.
 """
 
 from __future__ import annotations

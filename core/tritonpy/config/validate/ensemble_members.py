@@ -135,7 +135,7 @@ def _fit(one: Sequence[int], other: Sequence[int]) -> bool:
 def _flow_problems(
     name: str, config: ModelConfig, steps: Sequence[_Step], known: Mapping[str, _Tensor]
 ) -> Iterator[ConfigProblem]:
-    """Yield steps that join streams: each decoupled step starts a new stream of responses."""
+    """Yield problems of steps and outputs that join responses of different decoupled steps."""
     streams = {tensor.name: 0 for tensor in config.input}
     waiting, count = list(steps), 0
     while ready := [step for step in waiting if streams.keys() >= set(step.definition.input_map.values())]:

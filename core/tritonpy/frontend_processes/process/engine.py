@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class FrontendEngine(RpcEngine):
-    """The engine in front of which frontends run. `infer` sends the request and returns.
+    """The engine that the frontends of this process call. `infer` sends the request and returns.
 
     Refusals of the engine arrive as responses. One refusal happens here, because frontends handle
     it immediately: a request for one response to a decoupled model. Configurations and metadata are

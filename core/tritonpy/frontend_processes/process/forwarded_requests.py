@@ -59,7 +59,7 @@ class ForwardedRequests:
             self._wake()
 
     def handle_responses(self, frame: Frame) -> None:
-        """Take an ANSWER frame. Raises ProtocolError."""
+        """Deliver the responses of a RESPONSES frame. Raises ProtocolError."""
         rows = self._connection.tensors(frame, 1 + WORDS * frame.words[0])
         extras = frame.extras if frame.has_extras else {}
         for given in read_responses(frame.words, extras, rows, self._in_flight.get):

@@ -198,7 +198,7 @@ async def _report(memory: RequestMemory, rpc: EngineRpcClient, index: int) -> No
 
 
 def _follow_log_settings(settings: LogSettings) -> None:
-    """Send the engine's process, which writes the log, only lines above its threshold."""
+    """Send only lines at or above the threshold to the engine's process, which writes the log."""
     logging.getLogger(LOGGER).setLevel(settings.threshold())
 
 

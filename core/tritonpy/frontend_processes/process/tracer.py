@@ -32,7 +32,7 @@ class _TraceState:
 class FrontendTracer(Tracer):
     """Notes time stamps of every request while any request may be traced.
 
-    `notify(number, stamps)` gets the time stamps of a chosen request when it ends.
+    `notify(number, stamps)` is called with the time stamps of a chosen request when it ends.
     """
 
     def __init__(self, state: TracerState, notify: Callable[[int, list[tuple[str, int]]], None]) -> None:

@@ -56,7 +56,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
         super().connection_made(transport)
         self.idle_since_s = self.loop.time()
         self._schedule_check(self.limits.head_s)
-        # A multiplexed connection is one request of an older connection.
+        # A multiplexed connection is one request of a connection that was accepted earlier.
         is_new = not transport.get_extra_info("is_multiplexed")
         self.refuses = is_new and not getattr(self.server_state, "accepting", True)
         if 0 < self.limits.connections < len(self.connections):
@@ -357,7 +357,7 @@ class HttpConnection(HttpToolsProtocol, Evictable):
 
 
 class _Endless(int):
-    """An unknown number of remaining bytes in uvicorn's count: never too small, never too large."""
+    """A count of remaining body bytes with which uvicorn accepts a body of any length."""
 
     def __lt__(self, _other: object) -> bool:
         return False

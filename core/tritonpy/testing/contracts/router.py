@@ -17,7 +17,7 @@ from tritonpy.testing.toy_engine import ToyEngine
 
 
 class RouterContract(PluginContract, EngineContract):
-    """The contract of `Router` for requests that it does not route.
+    """The contract of `Router` for requests that it only forwards.
 
     Set `plugin_class`, and `options` that do not concern the toy models.
     """

@@ -83,7 +83,8 @@ class TraceSinkContract(PluginContract):
 def _families(sink: TraceSink, caller: Any) -> list[TraceFamily]:
     """Return ended families.
 
-    They are an answered request with a child, a failed, a refused and a streamed request.
+    One is of an answered request with a child, the others of a failed, a refused and a streamed
+    request.
     """
     return [_finished(sink, caller), _failed(sink, caller), _refused(sink, caller), _streamed(sink, caller)]
 
