@@ -38,7 +38,7 @@ def test_under_a_full_load_the_target_is_kept_at_the_best_throughput(case: Case)
 def test_independent_clients_are_served_in_time(model: str, share: float) -> None:
     load = steady(model, share)
     outcome = slo(TARGETS_MS[model], model).run(load)
-    assert len(outcome.answered) == len(load.times)
+    assert len(outcome.responses) == len(load.times)
     assert Figures.of(outcome).p99_ms <= TARGETS_MS[model]
 
 
@@ -46,7 +46,7 @@ def test_independent_clients_are_served_in_time(model: str, share: float) -> Non
 def test_bursts_are_served_in_time(model: str) -> None:
     load = bursty(model, 0.25)
     outcome = slo(TARGETS_MS[model], model).run(load)
-    assert len(outcome.answered) == len(load.times)
+    assert len(outcome.responses) == len(load.times)
     assert Figures.of(outcome).p99_ms <= TARGETS_MS[model]
 
 
@@ -55,7 +55,7 @@ def test_bursts_are_served_in_time(model: str) -> None:
 def test_too_much_load_is_served_at_full_speed_however_tight_the_target(model: str, target: float) -> None:
     load = steady(model, 1.3)
     outcome = slo(target * TARGETS_MS[model], model).run(load)
-    assert len(outcome.answered) == len(load.times)
+    assert len(outcome.responses) == len(load.times)
     assert Figures.of(outcome).throughput >= 0.9 * Figures.of(preferred(0, 0, model).run(load)).throughput
     assert Figures.of(outcome).throughput >= 0.85 * capacity(model)
 
@@ -107,5 +107,5 @@ def test_it_does_not_wait_if_that_costs_throughput(fixed_us: int, clients: int, 
 
 def test_the_same_load_gives_the_same_result() -> None:
     load = steady("deep", 0.7, batches=20)
-    first, second = (slo(2.0, "deep").run(load).answered for _ in range(2))
+    first, second = (slo(2.0, "deep").run(load).responses for _ in range(2))
     assert first == second

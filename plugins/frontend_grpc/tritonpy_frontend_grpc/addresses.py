@@ -1,4 +1,4 @@
-"""Claiming and formatting of addresses."""
+"""Reservation and formatting of addresses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tritonpy import ClaimedAddress, StartupError, claim_port
 
 
 def claim_address(host: str, port: int, *, reuse: bool) -> ClaimedAddress:
-    """Claim a port, 0 for a free one, for several processes. Raises StartupError."""
+    """Reserve a port (0: any free one) for several processes. Raises StartupError."""
     try:
         return claim_port(host, port, reuse=reuse)
     except OSError as error:

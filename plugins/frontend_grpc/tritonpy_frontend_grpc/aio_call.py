@@ -1,4 +1,4 @@
-"""Calls on grpc.aio, adapted from its contexts."""
+"""Adapters from the call contexts of grpc.aio to `GrpcCall`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,8 @@ async def compress(context: grpc.aio.ServicerContext[Any, Any], algorithm: grpc.
     Call it before the first response.
     """
     context.set_compression(algorithm)
-    await context.send_initial_metadata(())  # needed: grpc.aio ignores the algorithm when it sends them itself
+    # grpc.aio ignores the algorithm if it sends the initial metadata itself.
+    await context.send_initial_metadata(())
 
 
 class HandlerCollector:

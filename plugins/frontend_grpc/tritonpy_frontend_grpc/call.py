@@ -48,7 +48,10 @@ class _MemoryCountedCall(GrpcCall):
 
 
 class InferCall(_MemoryCountedCall):
-    """A call of ModelInfer, which has no task. The service sets `over` and `request`."""
+    """A call of ModelInfer, which has no task.
+
+    The service sets `request`, and sets `over` when the call has ended.
+    """
 
     __slots__ = ("first_response", "memory", "over", "request", "responses")
 
@@ -83,7 +86,7 @@ class StreamingCall(_MemoryCountedCall):
     def set_direct_reader(self, take: Callable[[bytes], bool]) -> None:
         """Pass messages directly to `take` while `read` waits for one.
 
-        `read` returns those it refuses.
+        `read` returns a message for which `take` returned False.
         """
 
     @abstractmethod

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.stream import InferStream
     from tritonpy_protos import Method
 
-# Delays for steps of Triton's state machine that are one step here are added.
+# One step here can be several steps of Triton's state machine. Their delays are added up.
 _ARRIVAL = ("TRITONSERVER_DELAY_GRPC_PROCESS_ENTRY", "TRITONSERVER_DELAY_GRPC_PROCESS")
 _RESPONSE = (
     "TRITONSERVER_DELAY_RESPONSE_COMPLETE_EXEC",
@@ -35,8 +35,10 @@ _MANAGEMENT = ("TRITONSERVER_SERVER_DELAY_GRPC_RESPONSE_SEC",)
 
 
 class Delays(NamedTuple):
-    """Delays in seconds: before an inference request is read, before its response is sent, before a
-    stream writes, and before a management call returns.
+    """Delays in seconds.
+
+    They are applied before an inference request is read, before its response is sent, before each
+    write of a stream, and before a management call returns.
     """
 
     arrival_s: float

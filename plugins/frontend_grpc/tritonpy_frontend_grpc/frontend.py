@@ -81,7 +81,7 @@ class GrpcFrontend(Frontend):
         await asyncio.gather(*[server.start() for server in self._servers])
 
     def claim(self) -> ClaimedAddress:
-        """Claim the address for several processes. Raises StartupError.
+        """Reserve the address for several processes. Raises StartupError if it is unavailable.
 
         Only the first process serves a Unix domain socket: grpc cannot adopt a listening socket.
         """
@@ -137,7 +137,7 @@ class GrpcFrontend(Frontend):
 
 
 async def _release(server: grpc.aio.Server) -> None:
-    """Release the ports of a server that never served: grpc requires starting it first."""
+    """Release the ports of a server that never started; grpc only stops a started server."""
     await server.start()
     await server.stop(None)
 

@@ -8,4 +8,7 @@ from tritonpy_frontend_grpc.health import Health
 
 
 class AioHealth(Health, HealthServicer):  # type: ignore[misc]  # the library has no types
-    """The base class from grpcio rejects methods that newer protocol versions add."""
+    """Serves `Health` on grpc.aio.
+
+    The base class from grpcio rejects methods that newer protocol versions add.
+    """

@@ -18,7 +18,9 @@ DECOUPLED_UNSUPPORTED = "ModelInfer RPC doesn't support models with decoupled tr
 
 
 class InferResponseSink(LoopQueueSink):
-    """Delivers all waiting responses per event-loop iteration. The `tag` of a request is its call.
+    """Delivers responses to their calls, all waiting ones once per event-loop iteration.
+
+    The `tag` of a request is its call.
 
     `end` receives each call with its response message or error. `to_triton_error` converts an exception that
     occurs while a response is encoded.

@@ -46,9 +46,9 @@ class MessageOutline(NamedTuple):
 
 
 class MessageInputLayout(NamedTuple):
-    """An input: `nbytes` of data, viewed as an array of `extent` and `dtype`.
+    """An input: `nbytes` of data, viewed as an array of shape `extent` and type `dtype`.
 
-    -1 for strings of any size.
+    `nbytes` is -1 for strings, which may have any size.
     """
 
     name: str
@@ -98,7 +98,7 @@ class MessageLayoutCache:
         return template
 
     def learn(self, raw: bytes, message: ModelInferRequest, request: InferRequest) -> None:
-        """Cache the layout of `raw` when its head occurs for the second time and is plain.
+        """Cache the layout of `raw` at the second occurrence of its head, if it is plain.
 
         Plain means that all data is raw and no parameters are for the model.
         """
@@ -156,7 +156,10 @@ def read_outline(raw: bytes) -> MessageOutline | None:
 
 
 def _append(spans: list[Span], start: int, end: int) -> None:
-    """Append a span, or merge it with an adjacent last span: map entries have no fixed order."""
+    """Append a span, or extend the last span if the two are adjacent.
+
+    Map entries have no fixed order, so their spans may or may not be adjacent.
+    """
     if spans and spans[-1][1] == start:
         start = spans.pop()[0]
     spans.append((start, end))
@@ -188,9 +191,9 @@ def _has_matching_data(layouts: Sequence[MessageInputLayout], spans: Sequence[tu
 
 
 def _is_complete(head: bytes, message: ModelInferRequest) -> bool:
-    """Return whether a head contains exactly the parameters that do not belong to the sequence.
+    """Return whether the parameters in a head are exactly those that are not of the sequence.
 
-    An entry in an unusual encoding, with the key after the value or with two keys, is not cacheable.
+    False if an entry has an unusual encoding, such as the key after the value or two keys.
     """
     others = {key: value for key, value in message.parameters.items() if key not in SEQUENCE_KEYS}
     return {**ModelInferRequest.FromString(head).parameters} == others
@@ -199,7 +202,7 @@ def _is_complete(head: bytes, message: ModelInferRequest) -> bool:
 def _is_plain(request: InferRequest) -> bool:
     if request.uses_regions or request.parameters:
         return False
-    # data that does not fit its shape gets an error with its size
+    # Data that does not fit its shape is not cached: the engine's error contains its size.
     return all(
         [
             tensor.datatype == "BYTES" or (tensor.datatype in DTYPES and tensor.data.shape == tensor.shape)

@@ -115,9 +115,9 @@ class InferStream:
         return not self._open and not self._outgoing
 
     def take(self, entry: StreamEntry, request: InferRequest, engine: Engine, producers: StreamSink) -> None:
-        """Pass `request` to the engine; a decoupled model responds to the sink `producers`.
+        """Pass `request` to the engine. A decoupled model sends its responses to `producers`.
 
-        Raises the TritonErrors of the engine. The caller must then call `refuse`.
+        Raises the engine's TritonErrors; the caller must then call `refuse`.
         """
         request.tag = entry
         request.deadline_ns = self._deadline_ns
@@ -165,7 +165,7 @@ class InferStream:
         self._drop(entry.nbytes)
         if self._abandoned:
             return
-        entry.flow_control = None  # this response does not count against it
+        entry.flow_control = None  # flow control does not count this response
         if entry.is_ordered:
             self._ordered_entries.append(entry)
         self._add(entry, encode_refusal(error.message, entry.id), True)
@@ -269,4 +269,4 @@ class InferStream:
 
 
 def _nothing() -> None:
-    """Do nothing: the call has ended."""
+    """Do nothing; replaces `changed` after the call has ended."""

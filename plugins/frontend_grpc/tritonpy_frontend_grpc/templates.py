@@ -23,7 +23,7 @@ MAX_LENGTHS = 512  # bounds the memory if lengths never repeat
 
 
 class TensorPlace(NamedTuple):
-    """The position of a tensor in a message: an array of `extent` and `dtype` at byte `start`."""
+    """The position of a tensor in a message: shape `extent`, type `dtype`, first byte `start`."""
 
     name: str
     datatype: str
@@ -68,9 +68,9 @@ class MessageTemplate:
         return True
 
     def request(self, raw: bytes, sink: Sink) -> InferRequest | None:
-        """Return the request in a matching message; None if its id or sequence is invalid.
+        """Return the request in a matching message, or None if its id or sequence is invalid.
 
-        Such a message must be parsed to report the error.
+        The caller must then parse the message to report the error.
         """
         received_ns = now_ns()
         try:
@@ -110,7 +110,7 @@ class MessageTemplate:
 
 
 class TemplateCache:
-    """Finds the template of a message among the few of its length."""
+    """Finds the template of a message. It keeps a few templates for each message length."""
 
     def __init__(self) -> None:
         self._templates: dict[int, list[MessageTemplate]] = {}

@@ -60,7 +60,7 @@ class H2GrpcFrontend(Frontend):
         self._calls.begin_http = partial(begin_http1, connection)
 
     def claim(self) -> ClaimedAddress:
-        """Claim the address for several processes. Raises StartupError."""
+        """Reserve the address for several processes. Raises StartupError if it is unavailable."""
         if path := unix_path(self._host):
             return UnixSocket(path, int(self.options.socket_mode, 8)).claim(BACKLOG)
         return claim_address(self._host, self.options.port, reuse=self.options.reuse_port)

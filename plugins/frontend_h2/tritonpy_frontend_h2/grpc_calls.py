@@ -38,7 +38,7 @@ class GrpcCalls(Http2Calls):
         )
         self._heads: dict[
             int, tuple[Headers, CallHead | None]
-        ] = {}  # keeps the list alive, so that its id is not reused
+        ] = {}  # by the id of the header list, which the value keeps alive: its id is not reused
 
     def begin(self, stream: Http2CallStream, headers: Headers, ended: bool) -> Receiver:
         known = self._heads.get(id(headers)) or self._remember(headers)

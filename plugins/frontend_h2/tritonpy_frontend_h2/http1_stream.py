@@ -51,7 +51,7 @@ class Http1Stream(Receiver):
         self._paused = False
         self._held: deque[tuple[bytes, int]] = (
             deque()
-        )  # input that the connection is not ready for, and its flow-control bytes
+        )  # input held while reading is paused, and its flow-control bytes
         self._held_bytes = 0
         self._memory: ClientReservation | None = None
         self._is_chunked = not any(name == b"content-length" for name, _ in headers)
@@ -212,7 +212,7 @@ class StreamTransport(asyncio.Transport):
             self._receiver.resume_writing()
 
     def detach(self) -> None:
-        """Drop everything that refers back to this transport."""
+        """Drop the references that form cycles with this transport."""
         self._is_closing = True
         self._receiver = self._parser = None
 
@@ -273,7 +273,7 @@ def begin_http1(
 ) -> Receiver:
     """Serve a valid HTTP/2 request with a new HTTP/1.1 connection.
 
-    Respond with 400 if it cannot be expressed.
+    Respond with 400 if HTTP/1.1 cannot express the request.
     """
     if not _is_expressible(headers):
         stream.send(None, (), _BAD_REQUEST)

@@ -19,14 +19,15 @@ from tritonpy_frontend_h2.timeouts import ConnectionTimeouts
 if TYPE_CHECKING:
     from tritonpy_frontend_h2.server import Http2Server
 
-_SMALL = 64 * 1024  # received data up to this size is copied from the shared buffer: slicing bytes is faster than views
-_UNSENT = 1024 * 1024  # bytes in the transport for a slow client before reading pauses
-_CLOSE_CHECK_S = 1.0  # interval of the checks whether the client has read everything
+# Received data up to this size is copied from the shared buffer: slicing bytes is faster than views.
+_SMALL = 64 * 1024
+_UNSENT = 1024 * 1024  # unsent bytes in the transport above which reading pauses
+_CLOSE_CHECK_S = 1.0  # interval of checks for unread data before a connection is closed
 _NO_PROGRESS_S = 20.0  # time without progress before the connection is aborted
 
 
 class Http2Protocol(asyncio.BufferedProtocol, Evictable):
-    """Connects a socket and an `ServerConnection`."""
+    """Connects a socket and a `ServerConnection`."""
 
     last_received = 0.0
     _unsent = 0

@@ -64,7 +64,7 @@ class Http2Server:
         self._acceptor.adopt(accepted)
 
     async def delivered(self) -> None:
-        """Wait until clients have read their responses or make no progress."""
+        """Wait until all clients have read their responses or have stopped reading."""
         await delivered(lambda: sum([connection.unread_bytes() for connection in self._connections]))
 
     async def stop(self, grace_s: float) -> None:

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-_PAUSE_S = 60.0  # between pings without response data in between
+_PAUSE_S = 60.0  # between pings while no response data is sent
 _CHECKS_PER_PERIOD = 8  # checks per idle period
 _JITTER = 0.1  # spreads the closing of connections opened at the same time
 

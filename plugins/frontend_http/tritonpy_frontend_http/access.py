@@ -89,7 +89,10 @@ class CallContext:
 
 
 class HttpAccess:
-    """Authorizes the calls of one frontend. A path that `ROUTES` lacks does not exist."""
+    """Authorizes the calls of one frontend.
+
+    A path that is neither in `ROUTES` nor in `operations` gets the error NotFound.
+    """
 
     def __init__(
         self,

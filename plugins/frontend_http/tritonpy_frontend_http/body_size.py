@@ -18,7 +18,8 @@ _REMEDY = "Use max_body_bytes under 'frontends: http:' to increase the limit."
 def is_unlimited(headers: Mapping[bytes, bytes], limit: int) -> bool:
     """Return whether a body may have any size.
 
-    That is so for uncompressed binary tensors after a JSON header of at most `limit` bytes.
+    True if the body is not compressed and its JSON header has 1 to `limit` bytes: the tensors that
+    follow are binary.
     """
     length = headers.get(_LENGTH, b"")
     if (

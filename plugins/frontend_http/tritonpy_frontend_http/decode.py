@@ -52,9 +52,11 @@ _LAYOUTS = JsonLayoutCache()
 
 
 def header_length(given: bytes | None, content_length: int) -> int:
-    """Return the number of JSON bytes in a body: all without the header, 0 for raw binary.
+    """Return the number of JSON bytes at the start of a body; 0 means a raw binary request.
 
-    `content_length` is the size of the body after decompression. Raises InvalidArgument.
+    `given` is the value of the header `Inference-Header-Content-Length`; without it, the whole body
+    is JSON. `content_length` is the size of the body after decompression. Raises InvalidArgument if
+    `given` is no number or out of range.
     """
     if given is None:
         return content_length

@@ -74,7 +74,7 @@ class HttpFrontend(Frontend):
             self._service.import_routes()
 
     def claim(self) -> ClaimedAddress:
-        """Claim the address for several processes. Raises StartupError."""
+        """Reserve the address for several processes. Raises StartupError if it is unavailable."""
         options = self.options
         host = options.host or self.context.host
         if path := unix_path(host):
@@ -99,7 +99,7 @@ class HttpFrontend(Frontend):
         return listening
 
     async def stop_accepting(self, timeout_s: float, limit_s: float) -> None:
-        """Respond with 503 on new connections; return when clients no longer use the open ones."""
+        """Refuse new connections with 503, and wait until clients stop using the open ones."""
         if self._server is not None:
             self._server.refuse_new_connections()
             await self._server.unused(timeout_s, self.options.drain_idle_s, limit_s)

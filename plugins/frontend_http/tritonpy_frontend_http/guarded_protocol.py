@@ -29,7 +29,7 @@ class GuardedProtocol(InferProtocol):
         self._sent: list[tuple[bytes, bytes]] = []
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep the original name, too: forwarded headers keep their capitalization."""
+        """Also store the header as received: forwarded headers keep their capitalization."""
         self._sent.append((name, value))
         super().on_header(name, value)
 

@@ -39,7 +39,10 @@ class HeadCache:
         return head, start
 
     def learn(self, data: bytes, target: Target, headers: list[tuple[bytes, bytes]]) -> None:
-        """Cache the head of request `data` if it has a Content-Length and negotiates nothing."""
+        """Cache the head of request `data`.
+
+        Does nothing without a Content-Length, or with a header that affects the connection.
+        """
         start = data.find(END, 0, MAX_HEAD_BYTES) + len(END)
         names = [name for name, _ in headers]
         values = dict(headers)

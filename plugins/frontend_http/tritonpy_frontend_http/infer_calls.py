@@ -63,7 +63,7 @@ class HttpInferCall(msgspec.Struct, eq=False):
     request: InferRequest | None = None
     first_response: InferResponse | None = None
     responses: int = 0
-    is_body_read: bool = False  # the body is decompressed; errors from here on are in the request itself
+    is_body_read: bool = False  # set after decompression: later errors are in the request itself
     binary: bool = False
     accept_encoding: bytes | None = None
     memory: Reservation | None = None  # for the body, as long as the call is referenced
@@ -128,7 +128,7 @@ class InferCalls:
             self._fail(call, target, error)
 
     def early_refusal(self, target: Target, headers: Mapping[bytes, bytes]) -> HttpResponse | None:
-        """Return the response if the head alone is reason to refuse, or None to read the body."""
+        """Return the error response if the call can be refused before its body is read, or None."""
         if self.draining:
             return encode_error(Unavailable(STOPPING))
         lookup = self._lookup_error(target)
@@ -207,7 +207,7 @@ class InferCalls:
         try:
             config = self._engine.model_config(target[0], model_version(target[1]))
         except TritonError as lookup:
-            return lookup.with_traceback(None)  # its frames hold the body
+            return lookup.with_traceback(None)  # the traceback's frames refer to the body
         return self._decoupled_error() if config.model_transaction_policy.decoupled else None
 
     def _decoupled_error(self) -> Unsupported:

@@ -65,7 +65,8 @@ class JsonLayoutCache:
     """
 
     def __init__(self) -> None:
-        # Separate: a key with its sequence removed is not valid JSON and must not match a plain request.
+        # Separate: a key whose sequence parameters were removed is not valid JSON. It must not match
+        # a request that never had any.
         self._layouts: dict[bytes, JsonLayout] = {}
         self._sequence_layouts: dict[bytes, JsonLayout] = {}
         self._seen: set[int] = set()
@@ -79,9 +80,10 @@ class JsonLayoutCache:
         return self._table(sequence).get(rest), identity, sequence
 
     def learn(self, raw: bytes, header: InferHeader, request: InferRequest, binary: bool) -> None:
-        """Cache the layout of `raw` when it occurs for the second time and is plain.
+        """Cache the layout of `raw` at its second occurrence, if it is plain.
 
-        `request` is `raw` decoded.
+        Plain means that all inputs are binary and all parameters are cacheable. `request` is the
+        decoded `raw`.
         """
         identity, sequence, rest = _split(raw)
         if (
@@ -127,9 +129,9 @@ def _split(raw: bytes) -> tuple[str, SequenceInfo | None, bytes]:
 
 
 def _has_no_ignored_keys(rest: bytes) -> bool:
-    """Return whether no omitted key occurs again in `rest`, where it would take precedence.
+    """Return whether `rest` repeats no omitted key; a repeated key would take precedence.
 
-    Escapes could spell any key.
+    False for text with escapes, which could spell any key.
     """
     return b"\\" not in rest and _IGNORED_KEY(rest) is None
 

@@ -16,7 +16,7 @@ BACKLOG = 2048
 
 
 def claim_address(host: str, port: int, *, reuse: bool) -> ClaimedAddress:
-    """Claim a port, 0 for a free one, for several processes. Raises StartupError."""
+    """Reserve a port (0: any free one) for several processes. Raises StartupError."""
     try:
         return claim_port(host, port, reuse=reuse)
     except OSError as error:
@@ -24,7 +24,7 @@ def claim_address(host: str, port: int, *, reuse: bool) -> ClaimedAddress:
 
 
 def listen_on_claim(claim: Claim, host: str) -> tuple[socket.socket, str]:
-    """Return a listening socket for a shared claim, and its address. Raises StartupError."""
+    """Return a listening socket for a reserved address, and the address. Raises StartupError."""
     if claim.listening is None:
         return listen_on_port(host, claim.port, reuse=True)
     claim.listening.setblocking(False)

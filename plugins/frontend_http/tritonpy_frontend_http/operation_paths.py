@@ -12,7 +12,7 @@ Verbs = Mapping[str, Verb]
 
 
 def verbs_by_path(operations: Sequence[Operation]) -> list[tuple[re.Pattern[str], Verbs]]:
-    """Return a pattern for each unescaped path, with the right that each method needs."""
+    """Return a pattern for each path (unescaped), with the right that each HTTP method needs."""
     verbs: dict[str, dict[str, Verb]] = {}
     for operation in operations:
         verbs.setdefault(operation.path, {})[operation.method] = operation.verb

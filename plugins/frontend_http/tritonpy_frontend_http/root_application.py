@@ -28,7 +28,7 @@ _STOPPING_BODY = error_body(STOPPING)
 _NO_METHOD_BODY = error_body("Method Not Allowed")
 _NO_PATH_BODY = error_body("Not Found")
 _JSON = b"application/json"
-_PLAIN = b"text/plain"  # content type of Triton's errors, although JSON, before it reads a request
+_PLAIN = b"text/plain"  # As in Triton, JSON errors have this type before a request is read.
 
 
 class RootApplication:
@@ -63,7 +63,7 @@ class RootApplication:
             await _send(send, 503, _STOPPING_BODY)
         elif path in _PROBES:
             await self._send_probe_response(path, scope["method"], send)
-        elif infer_target(path):  # the transport handles POST
+        elif infer_target(path):  # POST never arrives here: the protocol handles it
             await _send(send, 405, _NO_METHOD_BODY, _PLAIN, b"POST")
         elif target := generate_target(path):
             await self._import_generate_calls().serve(target, scope, receive, send)
@@ -112,7 +112,7 @@ class RootApplication:
 
 
 def _litestar_scope(scope: Any, path: str) -> Any:
-    """Return the scope for Litestar.
+    """Return the scope for Litestar, with another method instead of OPTIONS and HEAD.
 
     Litestar would handle OPTIONS itself and does not support HEAD.
     """

@@ -35,7 +35,7 @@ class UnknownCompression(Unsupported):
 
 
 class CallHead:
-    """The head of one call, or of several with identical headers.
+    """The head of one call, or of several calls with identical headers.
 
     `pairs` are the headers as received; `headers` maps them by name.
     """
@@ -51,7 +51,7 @@ class CallHead:
         self._checked = False
 
     def check(self) -> None:
-        """Raise TritonError if the head is no valid call or its compression is unsupported."""
+        """Raise TritonError if the head violates gRPC or names an unsupported compression."""
         if self._checked:
             return
         headers = self.headers

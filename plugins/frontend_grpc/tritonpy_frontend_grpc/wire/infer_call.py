@@ -125,7 +125,7 @@ class WireInferCall(WireCall, InferCall):
     def admits(self, result: bytes) -> bool:
         """Reserve memory for a response that may wait for the client.
 
-        Return whether that succeeded.
+        Return False if the request memory is full.
         """
         return True
 

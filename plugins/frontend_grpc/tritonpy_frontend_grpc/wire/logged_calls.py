@@ -1,4 +1,4 @@
-"""Calls with request logging. Each class is combined with a class of the transport."""
+"""Calls with request logging: base classes that the transport combines with its own."""
 
 from __future__ import annotations
 

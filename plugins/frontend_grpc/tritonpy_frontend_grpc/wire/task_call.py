@@ -62,7 +62,7 @@ class WireTaskCall(WireCall, StreamingCall):
         self._direct_reader = _refuse
 
     def all_read(self) -> None:
-        """Handle the end of the body."""
+        """Called at the end of the body."""
 
     def leave(self) -> None:
         """Cancel the call: the client has disconnected."""
@@ -70,7 +70,7 @@ class WireTaskCall(WireCall, StreamingCall):
         self.task.cancel()
 
     def message_taken(self) -> None:
-        """Handle the removal of a complete message from the received data."""
+        """Called when a complete message was removed from the received data."""
 
     def limit_messages(self, limit: int) -> None:
         """Set the longest message in bytes; 0 means no limit."""
@@ -110,9 +110,9 @@ class WireTaskCall(WireCall, StreamingCall):
         self._direct_reader = take
 
     def read_directly(self, part: bytes) -> bool:
-        """Process a part of the body, not the last, while `receive` waits for it.
+        """Process a part of the body while `receive` waits for it; never the last part.
 
-        Return False if messages remain for `read`. Raises TritonError.
+        Return False if a message remains for `read`. Raises TritonError for an invalid message.
         """
         self._frames.feed(part)
         while (frame := self._frames.next()) is not None:

@@ -14,9 +14,7 @@ _PER_SECOND = 100
 class AbuseBudget:
     """Credit consumed by resets, pings, settings and empty frames.
 
-    Refilled by time and completed calls.
-
-    `clock` returns seconds.
+    Time and completed calls refill it. `clock` returns seconds.
     """
 
     __slots__ = ("_at", "_clock", "_credit")

@@ -53,10 +53,10 @@ class Http2CallStream(ABC):
         """Send header block, body and trailer block, each optional; the blocks come from `encode`.
 
         The pieces of `data` are consecutive; large ones are not copied and must not be modified.
-        Trailers complete the response and end calls to the receiver; trailers alone are a response
-        without body. `NO_TRAILERS` completes it without a trailer block. Returns False if the client
-        is too slow; `Receiver.resume` is called when everything is sent. After `Receiver.reset`,
-        nothing is sent.
+        Trailers complete the response; the receiver is not called again. Trailers alone are a
+        response without body. `NO_TRAILERS` completes the response without a trailer block. Returns
+        False if the client is too slow; `Receiver.resume` is called when everything is sent. After
+        `Receiver.reset`, nothing is sent.
         """
 
     @property
@@ -97,7 +97,8 @@ class Receiver(ABC):
     def data(self, data: bytes | memoryview, ended: bool) -> None:
         """Process a part of the body; a memoryview is valid until the method returns.
 
-        The client may send as much again unless `Http2CallStream.hold` is called.
+        The window of the client is then extended by its size, unless `Http2CallStream.hold` was
+        called.
         """
 
     def body_buffer(self) -> memoryview | None:
@@ -121,10 +122,11 @@ class Http2Calls(ABC):
 
     @abstractmethod
     def begin(self, stream: Http2CallStream, headers: Headers, ended: bool) -> Receiver:
-        """Start a call with a valid header list, pseudo-headers first; `ended` means no body.
+        """Start a call and return the receiver of its body; `ended` means no body.
 
-        Equal lists are usually the same object, so results may be cached by identity while the list is
-        kept alive. The response may be sent before this returns.
+        `headers` is a valid list with the pseudo-headers first. Equal lists are usually the same
+        object, so results may be cached by identity while the list is kept alive. The response may
+        be sent before this returns.
         """
 
     def overload(self, stream: Http2CallStream) -> None:

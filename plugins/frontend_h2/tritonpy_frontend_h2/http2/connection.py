@@ -24,10 +24,10 @@ from tritonpy_frontend_h2.http2.sender import Sender
 from tritonpy_frontend_h2.http2.server_stream import ServerStream
 
 _FREE_CALLS = 64  # open calls whose small buffers need no reservation
-_EMPTY_CALL_COST = 2.0  # for a call without a body, unusual in gRPC; its response refunds 1
-_LATE_FRAME_COST = 0.05  # for DATA after an early response, and for a refused stream
-_BLOCK_BYTES = 1024  # bytes of a refused header block per credit
-_MAX_REMEMBERED = 1000  # locally reset streams, and gaps between stream numbers
+_EMPTY_CALL_COST = 2.0  # of a call without a body, unusual in gRPC; its response refunds 1
+_LATE_FRAME_COST = 0.05  # of DATA after an early response, and of a refused stream
+_BLOCK_BYTES = 1024  # a refused header block costs one more credit per so many bytes
+_MAX_REMEMBERED = 1000  # entries each of `_locally_reset` and `_skipped_numbers`
 
 
 class ServerConnection(Http2FrameSink):
@@ -58,8 +58,10 @@ class ServerConnection(Http2FrameSink):
         self._granted = limits.window  # bytes that the client may send
         self._freed = 0  # bytes released since the last window update
         self._newest = 0  # number of the newest stream
-        self._skipped_numbers: deque[range] = deque(maxlen=_MAX_REMEMBERED)  # smaller numbers that were never used
-        self._locally_reset: dict[int, None] = {}  # streams that the client may not know are reset
+        # Stream numbers below `_newest` that were never used.
+        self._skipped_numbers: deque[range] = deque(maxlen=_MAX_REMEMBERED)
+        # Streams that the server has reset; the client may not have received the reset yet.
+        self._locally_reset: dict[int, None] = {}
         self._is_final = False  # whether new streams are refused
         self._served_up_to = codes.LAST_STREAM  # last stream in the latest GOAWAY
         self._assembler = HeaderBlockAssembler(limits.header_block)
@@ -264,7 +266,8 @@ class ServerConnection(Http2FrameSink):
             self.budget.charge("calls without a body", _EMPTY_CALL_COST)
         limits, streams = self._limits, self.streams
         if self._is_final or len(streams) >= limits.streams:
-            self.budget.charge("refused streams", _LATE_FRAME_COST)  # no error: the client may not know yet
+            # Cheap, because the client may not have received the limit yet.
+            self.budget.charge("refused streams", _LATE_FRAME_COST)
             self._send_reset(number, codes.REFUSED_STREAM)
         elif not head.valid or (ended and head.length):
             self.budget.charge("faults")
@@ -296,7 +299,7 @@ class ServerConnection(Http2FrameSink):
         return True
 
     def _receive_trailers(self, number: int, head: DecodedHeaders, ended: bool) -> None:
-        """Process trailers, which only end the body."""
+        """Process trailers: end the body and ignore their fields."""
         stream = self.find(number)
         if stream is None and any(number in gap for gap in self._skipped_numbers):
             raise Http2ConnectionError(PROTOCOL_ERROR, "a new stream with a lower number")

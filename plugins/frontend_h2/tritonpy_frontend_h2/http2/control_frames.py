@@ -35,7 +35,7 @@ class ControlFrames:
         self._pings: dict[bytes, Callable[[], None]] = {}
         self._pinged = 0
         self._sends = 0  # sent response parts at the last ping of the client
-        self._settings_sent = True  # until the client acknowledges them
+        self._settings_sent = True  # false after the client has acknowledged them
         self._updates = _UPDATES_FOR_EACH  # remaining free window updates
         self._activity = 0  # activity at the last window update
         self.has_settings = False  # whether the client's settings were received
@@ -87,7 +87,7 @@ class ControlFrames:
         cost = 1 + count * _SETTING_COST + len(self._connection.streams) * _STREAM_COST
         self._connection.budget.charge("settings", cost)
         self.has_settings = True
-        self._connection.sender.control(frames.SETTINGS_ACK)  # before the data that they allow
+        self._connection.sender.control(frames.SETTINGS_ACK)  # before any data that they allow
         before = self.initial_window
         for name, value in _SETTING.iter_unpack(payload):
             self._apply(name, value)
@@ -165,7 +165,7 @@ class ControlFrames:
             self._connection.refuse(stream, FLOW_CONTROL_ERROR)
 
     def _charge_update(self) -> None:
-        """Charge a window update that neither a new call nor a response part accounts for."""
+        """Charge a window update, unless it is one of the free ones per call and response part."""
         activity = self._connection.activity
         if activity != self._activity:
             more = (activity - self._activity) * _UPDATES_FOR_EACH

@@ -62,7 +62,7 @@ class Http2FrameSink(ABC):
 class Http2FrameReader:
     """Reads the frames of one connection, starting with the preface.
 
-    `largest` limits the length of frames, `longest_whole` that of frames other than DATA.
+    `largest` limits the length of DATA frames, `longest_whole` that of other frames.
     """
 
     __slots__ = (

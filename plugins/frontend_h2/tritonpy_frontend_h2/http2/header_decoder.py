@@ -16,7 +16,8 @@ _STATIC = HeaderTable.STATIC_TABLE
 _STATIC_COUNT = len(_STATIC)
 _TABLE_SIZE = 4096  # the default of HTTP/2, so that no setting is needed
 _OVERHEAD = 32  # bytes per field, as counted by HPACK
-_NEVER_KEPT = _TABLE_SIZE * 30 // 8  # Huffman-coded bytes (up to 30 bits each) whose text exceeds the table
+# Huffman code has up to 30 bits per character. The text of longer code never fits into the table.
+_NEVER_KEPT = _TABLE_SIZE * 30 // 8
 _LONGEST_INTEGER = 5  # bytes after the prefix: 35 bits
 
 
@@ -31,14 +32,15 @@ class DecodedBlock(NamedTuple):
 class HeaderDecoder:
     """Decodes the header blocks of one connection, in order.
 
-    A block may have at most `huffman` bytes of Huffman code. A list above `limit` is truncated, with its
-    full size; one above `largest` ends the connection.
+    A block may have at most `huffman` bytes of Huffman code. A list above `limit` bytes is truncated,
+    but reported with its full size. A list above `largest` bytes ends the connection.
     """
 
     def __init__(self, limit: int, largest: int, huffman: int) -> None:
         self._huffman = huffman
         self._huffman_left = huffman
-        self._longest_code = max(limit, _NEVER_KEPT)  # encoders use Huffman code only if it is not longer than the text
+        # Encoders use Huffman code only if it is not longer than the text.
+        self._longest_code = max(limit, _NEVER_KEPT)
         self._limit = limit
         self._largest = largest
         self._table = HeaderTable()

@@ -8,14 +8,15 @@ from tritonpy_frontend_h2.http2 import codes
 
 
 class Http2Limits(NamedTuple):
-    """Sizes in bytes.
+    """Sizes in bytes, except `streams`, the number of open calls.
 
-    Header lists are counted as in HTTP/2, with 32 bytes per field in addition to its text.
+    `stream_window` limits unconsumed data of one call, and `window` unread data of all calls, so that
+    a slow call does not block others. `frame` limits the length of a frame.
 
-    `stream_window` limits unconsumed data of one call, `window` unread data of all calls, so that a slow
-    call does not block others. A header list above `header_list` is refused. One above `header_block`
-    encoded bytes or `largest_list` closes the connection, as does a block with more than `huffman` bytes
-    of Huffman code, whose decoding would delay all connections.
+    Header lists are counted as in HTTP/2, with 32 bytes per field in addition to its text. A list
+    above `header_list` is refused. A list above `largest_list`, or above `header_block` encoded
+    bytes, closes the connection. So does a block with more than `huffman` bytes of Huffman code,
+    because decoding it would delay all connections.
     """
 
     streams: int = 10_000

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tritonpy_frontend_h2.http2.server_stream import ServerStream
 
 Piece = bytes | memoryview
-# Bytes of prepared frames. Responses for slow clients wait unframed beyond that.
+# Bytes of prepared frames. Further response data waits in the backlogs of its streams.
 _MAX_READY = 1024 * 1024
 _MAX_SHARE = 256 * 1024  # bytes that a stream sends before the next stream
 _JOIN_BELOW = 64 * 1024  # shorter pieces are joined: a copy is cheaper than a write per 16 KiB frame
@@ -36,7 +36,7 @@ class Backlog:
         self.receiver_waits = False  # `Receiver.resume` must be called
 
     def add(self, pieces: Sequence[bytes], size: int, trailers: bytes | None) -> None:
-        """Add more data of the same response; the receiver waits."""
+        """Add more data of the same response; `Receiver.resume` is called when it is sent."""
         self.pieces.extend([piece for piece in pieces if piece])
         self.size += size
         self.trailers = trailers
@@ -58,7 +58,7 @@ class Backlog:
 
 
 class Sender:
-    """Creates the frames of responses. `wake` is called when output becomes available."""
+    """Creates the frames of responses. `wake` is called when there is something to `take`."""
 
     __slots__ = (
         "_backlogged",
@@ -85,7 +85,7 @@ class Sender:
         self.waiting: dict[ServerStream, None] = {}  # streams with a backlog and an open window
         self._table_update = b""  # prefix of the next header block
         self._has_emptied_table = False
-        self.awake = False  # `take` is going to be called
+        self.awake = False  # `wake` was called, and `take` was not called since
         self.open = True  # whether the client reads
         self.sends = 0  # number of sent response parts
         self.window = USUAL_WINDOW
@@ -124,7 +124,7 @@ class Sender:
         return True
 
     def empty_table(self) -> None:
-        """Announce an empty HPACK table once: the client has reduced its table size."""
+        """Send an HPACK table size of 0 once, because the client has reduced its limit."""
         if not self._has_emptied_table:
             self._has_emptied_table, self._table_update = True, _EMPTY_TABLE
 
@@ -165,9 +165,9 @@ class Sender:
             self._fill()
 
     def extend_window(self, stream: ServerStream | None, count: int) -> bool:
-        """Extend the window of a stream or, without one, the connection.
+        """Extend the window of `stream`, or of the connection if `stream` is None.
 
-        Return whether its size is valid.
+        Return False if the window becomes larger than HTTP/2 allows.
         """
         if stream is None:
             self.window += count
@@ -190,7 +190,7 @@ class Sender:
     def admits(self, count: int) -> bool:
         """Reserve memory for the next `count` bytes; return whether that succeeded.
 
-        Short ones need none.
+        A small number of bytes needs no reservation.
         """
         return count <= UNCOUNTED or self._memory.grow(self._backlogged + count)
 

@@ -86,7 +86,7 @@ class ServerStream(Http2CallStream):
             self._connection.extend_window(self, count)
 
     def detach_receiver(self) -> Receiver:
-        """Remove and return the receiver, which breaks the reference cycle between the two."""
+        """Remove and return the receiver, and so break the reference cycle with it."""
         receiver, self.receiver = self.receiver, _CLOSED_RECEIVER
         return receiver
 

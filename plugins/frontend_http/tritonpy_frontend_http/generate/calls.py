@@ -94,7 +94,7 @@ class GenerateCalls:
             error = self._to_triton_error(caught)
             await _send_error(send, status_of(error), error.message, retry_headers(error))
             return
-        del body  # it may be large and the responses slow
+        del body  # it may be large, and the responses may take long
         disconnect_watcher = asyncio.create_task(_cancel_on_disconnect(receive, request, responses))
         try:
             first = await responses.next()
@@ -187,7 +187,7 @@ async def _cancel_on_disconnect(receive: Any, request: InferRequest, responses: 
 
 def _cancel(request: InferRequest, responses: ResponseQueue) -> None:
     if not responses.complete:
-        request.cancel()  # before `abandon`, so that a producer sees it when it wakes up
+        request.cancel()  # first, so that a producer that `abandon` wakes up sees the cancellation
     responses.abandon()
 
 

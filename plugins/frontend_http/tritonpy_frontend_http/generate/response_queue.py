@@ -47,7 +47,7 @@ class ResponseQueue:
         self.flow_control.take()
 
     def abandon(self) -> None:
-        """Discard waiting and future responses, and release the producer."""
+        """Discard waiting and future responses, and wake up a producer that waits for capacity."""
         self._abandoned = True
         while self._waiting:
             self._waiting.popleft()
