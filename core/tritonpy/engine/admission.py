@@ -31,7 +31,7 @@ class _CountedSink(Sink):
 
 
 class Admission:
-    """Requests of clients pass `sharing` before `infer` sends them to their model."""
+    """Admits client requests by the policy `sharing` and passes them to `infer`."""
 
     def __init__(self, sharing: Sharing, infer: Callable[[InferRequest], None]) -> None:
         self._sharing = sharing

@@ -1,4 +1,4 @@
-"""Inference on members of an ensemble that are draining."""
+"""Inference on draining versions, for steps of ensembles that were built with them."""
 
 from __future__ import annotations
 

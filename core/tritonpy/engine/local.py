@@ -163,7 +163,7 @@ class LocalEngine(Engine):
             model = self._table.find(requests[0].model_name, requests[0].model_version)
             return model.coalesced is not None and model.coalesced.infer(requests, refused)
         except (ModelClosed, TritonError):
-            return False  # single requests get the error, or find the new version
+            return False  # handled singly, requests get the error or find the new version
 
     def _infer_from_regions(self, request: InferRequest) -> None:
         try:

@@ -19,7 +19,7 @@ log = logging.getLogger("tritonpy.engine")
 class RouterChain:
     """The chain of routers.
 
-    Clients reach `engine`: the outermost router, or the local engine without routers.
+    Client requests go to `engine`: the outermost router, or the local engine without routers.
     """
 
     def __init__(self, engine: Engine, parts: list[Router | OperationGroup]) -> None:

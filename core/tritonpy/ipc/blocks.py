@@ -45,7 +45,7 @@ class Rows(ABC):
     def derived(self, derive: Callable[..., Any], *arguments: Any) -> Any:
         """Return `derive(rows, *arguments)`, cached for repeated calls with equal arguments.
 
-        A caller that needs a value for each row computes the values of all rows at once.
+        Use it to get a value for each row: `derive` computes the values of all rows at once.
         """
         derived, question = self._derived, (derive, arguments)
         if derived is None or derived[0] != question:
@@ -235,7 +235,7 @@ def row_group(
 
 
 def _end_of_run(rows: Sequence[Any], requested: Sequence[RequestedOutputs], start: int) -> int:
-    """Return the end of the run of consecutive rows in the block of row `start`."""
+    """Return the end of the consecutive block rows from `start` with the same outputs."""
     block, position, outputs = rows[start].block, rows[start].position, requested[start]
     stop = start + 1
     for row in rows[start + 1 :]:

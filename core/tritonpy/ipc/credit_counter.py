@@ -8,8 +8,8 @@ from .windows import MAX_BYTES, MAX_RESPONSES
 class CreditCounter:
     """Counts the responses of one call that its caller consumed.
 
-    The producer of the responses blocks while a window is used up. Credit is returned in steps of
-    half a window, so a shorter stream needs no message. Only one thread at a time may use it.
+    The producer of the responses blocks once it has used up its window. Credit is returned in steps
+    of half a window, so a shorter stream needs no message. Only one thread at a time may use it.
     """
 
     __slots__ = ("_bytes", "_responses")

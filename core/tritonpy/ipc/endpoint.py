@@ -123,7 +123,7 @@ class Endpoint:
     ) -> tuple[list[Row], list[RequestedOutputs]]:
         """Return the tensors and requested outputs that `frame.words[at:]` describe.
 
-        To be called once per frame, in order of arrival. Raises `ProtocolError`.
+        Call it once per frame, in order of arrival. Raises `ProtocolError`.
         """
         if frame.has_extras:
             self._signature_reader.learn(frame.extras)

@@ -14,11 +14,11 @@ from .waiter import Waiter
 # A stream that stays below half of these limits needs no flow-control messages.
 MAX_RESPONSES = 128
 MAX_BYTES = 1 << 20
-NO_REQUEST = -1  # in place of the number of a request
+NO_REQUEST = -1  # in a query that belongs to no request
 
 
 class _Window:
-    """Responses sent since the last grant; `requested` is what the next grant covers."""
+    """Responses sent since the last grant; `requested` is how many the next grant covers."""
 
     __slots__ = ("nbytes", "requested", "responses", "waiting")
 

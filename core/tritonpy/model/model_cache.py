@@ -195,7 +195,7 @@ class _DeferredLookup:
             self._continue(look_up(request))
 
     def expire(self) -> bool:
-        """Continue as after a miss; False if the lookup was faster."""
+        """Continue as after a miss; return False if the lookup was faster."""
         return self._continue(NO_RESULT)
 
     def _continue(self, result: _LookupResult) -> bool:

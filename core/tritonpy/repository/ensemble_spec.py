@@ -16,9 +16,9 @@ MemberVersions = tuple[tuple[LoadedModel, ...], ...]
 class EnsembleSpec:
     """An ensemble as its files or a load request define it, and the result of building it.
 
-    The error texts are for clients and empty if there is no error. `member_error` says why the
-    members do not allow building it now. It was last built with the members `built_with`;
-    `mismatch` says how it did not fit them, and `load_error` what failed then.
+    `member_error` says why the members do not allow a build now. The last build used the members
+    `built_with`. `mismatch` says how the ensemble did not fit them, `load_error` what else failed
+    in that build. These texts are for clients, and empty if there is no error.
     """
 
     prepared: PreparedModel
@@ -41,7 +41,7 @@ class EnsembleSpec:
         return self.invalid_reason or self.load_error
 
     def mark_served(self) -> None:
-        """Notify the agents that it serves; called each time, effective once."""
+        """Notify the agents that it serves; only the first call has an effect."""
         if not self.has_served:
             self.has_served = True
             self.prepared.agents.notify(AgentAction.LOAD_COMPLETE)

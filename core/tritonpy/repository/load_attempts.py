@@ -258,8 +258,9 @@ def load_many(
 ) -> None:
     """Call `load` for each key on its own threads, up to `max_concurrent` at the same time.
 
-    A call that takes longer than `slow_s` no longer counts. With `wait_for_all` this returns when
-    all calls have returned; otherwise it does not wait for slow ones.
+    A call that takes longer than `slow_s` no longer counts against that limit. With `wait_for_all`
+    this returns when all calls have returned; otherwise it does not wait for slow ones. Raises the
+    first error.
     """
     _ConcurrentLoads(load, keys, slow_s).run(max_concurrent, wait_for_all=wait_for_all)
 

@@ -14,9 +14,9 @@ def model_identity(context: ModelContext, shared: bool) -> bytes:
 
     In a private cache the identity is random, so every reload invalidates the previous responses.
     In a `shared` cache it is a digest of namespace, name, version, configuration and the contents
-    of all files, so that other servers and later runs find the responses. An ensemble's responses
-    depend on its members, whose contents are unknown here, so they are never shared. Raises
-    `OSError`.
+    of all files. Other servers and later runs therefore find the responses. An ensemble's responses
+    are never shared: they depend on its members, whose contents are unknown here. Raises `OSError`
+    if a file cannot be read.
     """
     digest = hashlib.sha256()
     if not shared or context.config.HasField("ensemble_scheduling"):

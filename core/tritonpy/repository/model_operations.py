@@ -40,11 +40,13 @@ log = logging.getLogger("tritonpy.repository")
 class LoadRequest:
     """A model to load: its names, its files, and what a client's request overrides.
 
-    `found` is None for a model that exists only in `files`. `versions` are to serve in addition to
-    those that do; without it, exactly the versions that the policy selects will serve. With
-    `as_member`, the overrides of a client's request are kept; a plain load undoes files and
-    versions of a request, and also a configuration if the model's files changed. `deadline` limits
-    the wait for memory; None waits for no model in use.
+    `found` is None for a model that exists only in `files`. `versions` will serve in addition to
+    those that already do. If it is empty, exactly the versions that the policy selects will serve.
+
+    With `as_member`, the overrides of an earlier request are kept. Otherwise the load undoes files
+    and versions of that request, and its configuration if the model's files have changed.
+
+    `deadline` limits the wait for memory. If it is None, the load does not wait for models in use.
     """
 
     key: str
@@ -177,9 +179,9 @@ class ModelOperations:
         self._table.set_remarks(key, "")
 
     def unload_if_idle(self, key: str) -> bool:
-        """Unload a model that is not in use, not loading and not a member; never waits.
+        """Unload a model unless it is in use, loading or a member of an ensemble; never waits.
 
-        False if it is; nothing happens then.
+        Returns whether it was unloaded.
         """
         lock = self._lock_of(key)
         if not lock.try_acquire():
@@ -224,7 +226,7 @@ class ModelOperations:
     def unload_versions(self, key: str, name: str, versions: Collection[int]) -> bool:
         """Unload some versions of a model until its next plain load.
 
-        False if the model had no others; it is then unloaded.
+        Returns False if the model has no other versions; the whole model is then unloaded.
         """
         with self._lock_of(key).unloading(unloaded_while_loading(name), UNLOADED):
             has_others = self._has_other_versions(key, versions)

@@ -44,14 +44,14 @@ class CallGraph:
         self._open: WeakSet[InferRequest] = WeakSet()
         self._made_by: WeakKeyDictionary[Batch, WeakSet[InferRequest]] = WeakKeyDictionary()
         self._made_for: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
-        # Including finished calls.
+        # How often a request has called each model, including finished calls.
         self._models_called: WeakKeyDictionary[InferRequest, Counter[str]] = WeakKeyDictionary()
         self._dependent: WeakKeyDictionary[InferRequest, WeakSet[InferRequest]] = WeakKeyDictionary()
         # For a call that blocks an event loop: the batch that represents the loop.
         self._stopped: WeakKeyDictionary[InferRequest, Batch] = WeakKeyDictionary()
 
     def admit(self, call: InferRequest, execution: Batch | None) -> None:
-        """Add `call`, for which `execution` waits on its instance (None: no instance waits).
+        """Add `call`, for which the instance of `execution` waits (None: no instance waits).
 
         Raises `Unavailable` for a call that would deadlock, which is not added.
         """

@@ -10,7 +10,7 @@ from tritonpy.types import FlowControl, InferRequest
 
 
 class CallStream:
-    """The responses to one call that its caller has not consumed; the `tag` of the request.
+    """The unconsumed responses to one call; stored as the `tag` of its request.
 
     The producer waits for `flow_control`. `awaited` is set while the caller waits for the first
     response and may consume nothing else before it. `abandoned` is set when no code will consume
@@ -25,7 +25,7 @@ class CallStream:
         self.awaited = False
         self.abandoned = False
         self._lock = Lock()
-        self._overdraft = 0  # responses that count as consumed but are not
+        self._overdraft = 0  # unconsumed responses that count as consumed
 
     @property
     def unconsumed(self) -> int:
@@ -66,8 +66,8 @@ class CallStreams:
     """The calls in flight of one caller; any thread may use it.
 
     A caller that alternates between two streams of one model can deadlock. It waits for the first
-    response of one stream, which waits for the instance that the other stream occupies, which waits
-    for the caller. Flow control is then lifted for the other stream.
+    response of one stream. That stream waits for the instance, which the other stream occupies and
+    which waits for the caller. The window of the other stream is then extended.
     """
 
     def __init__(self) -> None:
@@ -97,9 +97,9 @@ class CallStreams:
         self.resume_blocked()
 
     def resume_blocked(self) -> None:
-        """Lift flow control for streams that may occupy the instance the caller waits for.
+        """Extend the windows of streams that may occupy the instance the caller waits for.
 
-        To be called whenever a producer is blocked.
+        Call it whenever a producer is blocked.
         """
         with self._lock:
             calls = list(self._open)

@@ -22,7 +22,7 @@ def find_stuck(waits: Waits[Node]) -> set[Node]:
 
 
 def find_cycle(waits: Waits[Node], held: set[Node], start: Node) -> list[Node]:
-    """Return a path from `start` of stuck nodes that wait for the next, until one repeats."""
+    """Return a path of stuck nodes from `start`, each waiting for the next, until one repeats."""
     path = [start]
     while path[-1] not in path[:-1]:
         group = next(group for group in waits[path[-1]] if held.issuperset(group))

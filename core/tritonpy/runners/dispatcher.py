@@ -38,8 +38,8 @@ class Dispatcher:
         self.waiting = 0  # requests enqueued but not taken
         self.flush: Flush = _no_op
         self.failed: Callable[[Exception], None] = _raise
-        # Passes a request to a scheduler with instances without waking any; `announce` wakes one
-        # for all. The caller holds the lock.
+        # Passes a request to a scheduler with instances, but wakes none: call `announce` after the
+        # last request. The caller holds the lock.
         self.offer: Callable[[InferRequest], None]
         # The same for coalesced requests: all or none of them.
         self.offer_many: Callable[[Sequence[InferRequest]], bool]
@@ -94,7 +94,7 @@ class Dispatcher:
             self.failed(error)
 
     def wait_ready(self, slot: Slot) -> bool:
-        """Block until the scheduler has a batch for `slot`; return False if it gets no more."""
+        """Block until the scheduler has a batch for `slot`; return False if `slot` gets no more."""
         while True:
             if slot.assigned is not None:
                 return True

@@ -11,8 +11,8 @@ from tritonpy.types import Batch
 # Handing over to a thread and back takes about 70 us on an idle machine. The event loop spends more
 # than that on the requests of one iteration.
 FAST_NS = 200_000
-# Limits for several requests, while a thread could execute them and the event loop could read
-# others: a base, the interpreter's work for each, and a maximum.
+# Limit for batches of several requests: a base, the interpreter's work for each request, and a
+# maximum. While a thread executes such a batch, the event loop could read other requests.
 BATCH_NS, PER_REQUEST_NS, MAX_NS = 100_000, 12_000, 600_000
 SLOW_NS = 1_000_000  # of processor time: due to the execution itself, not to other threads
 # An execution that blocks the event loop for this long disables the policy.
@@ -20,10 +20,11 @@ BLOCKING_NS = 10_000_000
 STALLED_NS = 1_000_000_000  # the same by the clock, even if other processes had the processor
 REQUIRED_FAST = 16  # consecutive fast executions of a size before the event loop runs one
 _WEIGHT = 0.1  # of the newest execution in a moving average
-# Times the limit: the most that one inline execution counts, as it may have lost the processor.
+# An inline execution counts as at most this many times the limit: it may have lost the processor.
 _OUTLIER_FACTOR = 5
 _DECAY = 0.995  # factor by which each execution on the thread reduces the average of inline ones
-_TRUST = 64  # times as many inline executions make up for one slow one
+# After this many times the required number of fast inline executions, that number is halved.
+_TRUST = 64
 _MAX_REQUIRED = 1 << 20
 
 
@@ -57,8 +58,9 @@ class BatchSize(NamedTuple):
 class _Record:
     """Consecutive fast executions of one size class, and their mean times.
 
-    The mean of the thread is processor time, because an execution may wait there for the
-    interpreter. Long waits count by the clock. The mean of the event loop is clock time.
+    `thread_ns` is the mean processor time on a thread, where an execution may wait for the
+    interpreter. An execution of `SLOW_NS` or more counts with its clock time. `loop_ns` is the mean
+    clock time on the event loop.
     """
 
     limit_ns: int

@@ -204,7 +204,7 @@ class PooledInstance(LocalInstance):
             return
         if self._inline_policy is None or self._dispatcher.waiting:
             self._execute(self.backend, batch)
-        else:  # no other request waits, as for inline executions
+        else:  # no request waits, so the times are comparable to inline executions
             self._execute_and_record(self._inline_policy, batch)
 
     def _run_on_loop(self, batch: Batch | None) -> None:

@@ -78,7 +78,7 @@ class PooledRateLimitLease:
             self._limiter.release(self._name)
 
     def cancel(self) -> bool:
-        """Stop waiting, because the instance ends; return whether it waited without an owner."""
+        """Stop waiting, because the instance ends; return whether it waited and so has no owner."""
         with self._lock:
             self._cancelled = True
             waited, self._waiting = self._waiting, False

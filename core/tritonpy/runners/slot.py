@@ -43,12 +43,12 @@ class Slot:
         self.index = context.index
         self.name = context.name
         self.open = 0  # requests that the instance has not finished
-        self.assigned: Batch | None = None  # already taken for the thread to execute
+        self.assigned: Batch | None = None  # taken by the dispatcher for the thread to execute
         self.joined: list[Batch] = []  # batches that the backend took during an execution
         self.idle = False
         self.draining = False  # gets only work that is bound to it
         self.no_more_work = False  # gets no work at all
-        self.drained = False  # and has finished all of its work
+        self.drained = False  # is draining and has finished all of its work
         self.until_ns = 0  # while idle: when it checks again by itself, 0 for never
         self.wakeup = threading.Lock()
         self.wakeup.acquire()

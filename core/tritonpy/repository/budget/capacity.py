@@ -139,7 +139,7 @@ class MemoryCapacity:
             raise self._capacity_error(load, residents)
 
     def _evict_for(self, residents: Sequence[ResidentModel], demand: Sizes) -> list[str] | None:
-        """Evict models for `demand`; None if that is impossible.
+        """Evict models so that `demand` fits; return the selected keys, or None if impossible.
 
         Memory of models that are being unloaded counts as free.
         """
@@ -150,7 +150,7 @@ class MemoryCapacity:
         return evicted
 
     def _residents_for(self, key: str) -> list[ResidentModel]:
-        """Return the residents; the model being loaded is not evictable until it is replaced."""
+        """Return the residents; the model `key`, which is being loaded, cannot be evicted."""
         return [
             replace(model, idle=False, permanent=True) if model.key == key else model for model in self.residents()
         ]  # fmt: skip

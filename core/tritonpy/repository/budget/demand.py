@@ -64,7 +64,7 @@ class DemandEstimator:
     def record_measured(self, key: str, demand: MemoryDemand, models: Iterable[LoadedModel]) -> Sizes:
         """Return and remember the memory of the loaded `models` of the model `key`.
 
-        If no backend reports its memory, that is the demand.
+        Returns the sizes of `demand` if no backend reports its memory.
         """
         found = _measured_sizes(models)
         if not bytes_in(found, ALL):

@@ -28,7 +28,7 @@ class ResidentModel:
 def choose_evictions(residents: Sequence[ResidentModel], demand: Sizes, limits: MemoryLimits) -> list[str] | None:
     """Return the models to evict, in order, so that `demand` fits; None if it cannot fit now.
 
-    The least recently used models are evicted, and none that could stay.
+    Selects the least recently used models, and only as many as necessary.
     """
     kept = {resident.key: resident for resident in residents}
     dependents = Counter(member for resident in residents for member in resident.members)
@@ -66,7 +66,7 @@ def _without_unneeded(
 def could_fit(
     residents: Sequence[ResidentModel], demand: Sizes, limits: MemoryLimits, waiting_models: Collection[str] = ()
 ) -> bool:  # fmt: skip
-    """Return whether `demand` fits when all other models that may be evicted are.
+    """Return whether `demand` fits once all evictable models are evicted.
 
     The models in `waiting_models` wait for this load and cannot be evicted before it.
     """

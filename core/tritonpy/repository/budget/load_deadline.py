@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class LoadDeadline:
-    """Ends after `wait_s`, or when `is_needed()` is false.
+    """Ends the wait of a load after `wait_s` seconds, or once `is_needed()` is false.
 
-    The models in `waiting_models()` wait for the load and cannot be evicted for it. `report` gets
-    the reason why the load waits.
+    The models in `waiting_models()` wait for the load and cannot be evicted for it. `report` is
+    called with the reason why the load waits.
     """
 
     wait_s: float

@@ -13,9 +13,11 @@ from tritonpy.model.loaded_model import LoadedModel
 class LazyCounters:
     """Counters of lazy models, changed under the guard of `LazyModels` or their own lock.
 
-    `waiting` requests wait now, `misses` waited and were passed to their models, and clients of
-    `refused` requests were asked to retry. Hits, requests that found their model loaded, are not
-    counted on arrival: they are derived from the models' statistics minus the misses.
+    `waiting` is the number of requests that wait now. `misses` counts those that waited and were
+    then passed to their models. `refused` counts those whose clients were asked to retry.
+
+    Hits are requests that found their model loaded. They are not counted on arrival, but computed:
+    all requests in the statistics of the models, minus the misses.
     """
 
     loads: int = 0
@@ -29,7 +31,7 @@ class LazyCounters:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record_unload(self, model: LoadedModel) -> None:
-        """Keep the count of an unloaded version."""
+        """Keep the number of requests of an unloaded version."""
         with self._lock:
             self._unloaded_requests += request_count(model)
 

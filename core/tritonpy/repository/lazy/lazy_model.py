@@ -19,9 +19,9 @@ LONGEST_PAUSE_S = 60.0
 class LazyModel:
     """A lazy model.
 
-    `override` is a configuration that a client gave instead of the one on disk. `load_anyway` says
-    to load it even if no request waits. `blocked_reason` says why a load in progress waits for
-    memory.
+    `override` is a configuration that a client gave instead of the one on disk. `load_anyway` is
+    set if it must be loaded even if no request waits. `blocked_reason` says why a load in progress
+    waits for memory.
     """
 
     key: str
@@ -56,7 +56,7 @@ class LazyModel:
     def mark_loaded(self, keep_s: float) -> None:
         """Record that it serves, and keep it loaded for at least `keep_s`.
 
-        This gives clients that must retry time to do so.
+        Clients that must retry can do so within that time.
         """
         self.failures, self.reason, self.retry_ns, self.blocked_reason = 0, "", 0, ""
         self.kept_until_ns = now_ns() + int(keep_s * 1e9)
@@ -65,9 +65,9 @@ class LazyModel:
         return not self.removed and (self.load_anyway or len(self.waiting) > 0)
 
     def _waiting_callers(self) -> Collection[str]:
-        """Return the models that called it for every waiting request.
+        """Return the models that are among the callers of every waiting request.
 
-        They are in use until it is loaded.
+        They are in use until this model is loaded.
         """
         callers = [_callers(request) for request in self.waiting]
         return frozenset.intersection(*callers) if callers and not self.load_anyway else frozenset()

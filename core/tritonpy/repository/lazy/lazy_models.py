@@ -124,7 +124,7 @@ class LazyModels:
 
     @contextmanager
     def handover(self, key: str, models: Mapping[int, LoadedModel]) -> Iterator[None]:
-        """Pass waiting requests to `models`, which the block adds to the table."""
+        """Pass waiting requests to `models`, then run the block, which adds them to the table."""
         with self._guard:
             lazy_model = self._models.get(key)
             if lazy_model is None:

@@ -126,8 +126,8 @@ class Executions:
     def caller(self, execution: int, request: int) -> tuple[Batch | None, InferRequest | None]:
         """Return the batch of `execution` (0: none) and the request with number `request` - 1.
 
-        If `request` is 0, it is the only request of the batch. Each is None if it has ended. Raises
-        `ProtocolError` for a number that was never used.
+        If `request` is 0, returns the only request of the batch, or None if it has several. Each
+        is None if it has ended. Raises `ProtocolError` for a number that was never used.
         """
         if execution > self._last or request > self._requests:
             raise ProtocolError(f"there is no execution {execution} or no request {request - 1}")
@@ -156,9 +156,9 @@ class Executions:
         """Remove and return, oldest first, the batches that another worker may execute.
 
         `begun` is the last execution that began. It is not returned, because it may have ended the
-        worker. Later ones did not begin. Earlier ones have ended, but their responses are lost with
-        the worker. They are excluded for a decoupled model, which may have sent some responses, and
-        so are batches that joined an execution.
+        worker. Later executions did not begin. Earlier ones have ended, but their responses are
+        lost with the worker. They are returned unless the model is decoupled, as it may have sent
+        some responses. Batches that joined an execution are never returned.
         """
         decoupled = self._model.config.model_transaction_policy.decoupled
         found = [

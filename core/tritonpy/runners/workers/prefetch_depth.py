@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-# Prefetched work cannot move to an instance that becomes idle: at most half a millisecond of it is
-# risked.
+# The longest total duration of prefetched executions, which cannot move to an instance that
+# becomes idle.
 _HORIZON_NS = 500_000
 _MAX_DEPTH = 32
-# For an only instance, prefetching costs nothing but the order in the scheduler's queue: one more
-# execution is sent while the worker executes.
+# The only instance of a model gets one execution ahead if executions are shorter than this. The
+# only cost is that the scheduler cannot reorder that execution any more.
 _SHORT_NS = 10_000_000
 _WEIGHT = 0.2  # of the newest execution in a moving average
 
 
 class PrefetchDepth:
-    """The depth is 1, except for executions so short that sending them one by one costs more.
+    """The number of executions that a worker may hold: 1, or more if executions are short.
 
     `is_only_instance` is set if there is no other instance. `suspended` is set for a while after a
     worker has died, because prefetched requests would be lost with the next one. Prefetching is

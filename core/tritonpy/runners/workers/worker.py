@@ -174,7 +174,7 @@ class Worker:
     def unfinished(self) -> list[Batch]:
         """Remove and return the batches that another worker may execute.
 
-        To be called once the process is gone. See `Executions.unfinished`.
+        Call it once the process is gone. See `Executions.unfinished`.
         """
         return self.executions.unfinished(self._progress.begun)
 
