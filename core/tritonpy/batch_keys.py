@@ -19,9 +19,9 @@ BatchKey = Callable[[InferRequest], object]
 def batch_key(config: ModelConfig) -> BatchKey | None:
     """Return the function that computes a request's key, or None if any requests may share a batch.
 
-    The key contains the shapes of inputs with variable dimensions (except with
-    `allow_ragged_batch`), the shapes and values of shape tensors, and which optional inputs are
-    present.
+    The key contains the shapes of inputs with variable dimensions, except with
+    `allow_ragged_batch`. It also contains the shapes and values of shape tensors, and which
+    optional inputs are present.
     """
     parts: list[BatchKey] = []
     for each in config.input:

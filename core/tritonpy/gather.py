@@ -123,8 +123,8 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
 
     Outputs are cut along the first dimension, or as `batch_output` specifies. Each request gets the
     outputs that it requested, in its order, or all configured outputs. State outputs are stored in
-    `batch.new_states`. Raises Internal if an output is missing, or if its type, its number of rows
-    or the shape of a state does not match the configuration.
+    `batch.new_states`. Raises Internal if an output is missing or has the wrong type or number of
+    rows, or if a state has the wrong shape.
     """
     model = batch.model
     assert model is not None, "a batch reaches a backend with its model: this is a bug"  # noqa: S101

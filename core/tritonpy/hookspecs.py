@@ -14,8 +14,8 @@ A plugin is a module that implements hooks with `hookimpl`. Its distribution nam
         return {"doubler": Doubler}
 
 Registration hooks take no arguments. They are called when the server starts and return a mapping
-from names to classes or to texts "module:Class", which are imported when the class is first needed.
-Event hooks take arguments and return nothing.
+from names to classes. A class may be given as a text "module:Class", which is imported when first
+needed. Event hooks take arguments and return nothing.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from tritonpy.errors import ResourceExhausted
 
 SMALL = 64 * 1024
 """Bytes that one client may hold even if only the reserve for small requests is left."""
-_SHARE = 4  # a request exists in several forms: body, batch, response, encoded response
-_RESERVE = 8  # this part of the limit is for clients that hold little
+_SHARE = 4  # divides the memory limit: a request also exists as a batch and as two forms of response
+_RESERVE = 8  # one part in this many is for clients that hold little
 
 
 class RequestMemoryFull(ResourceExhausted):

@@ -54,10 +54,9 @@ class FrontendContext:
 class Frontend(ABC):
     """Serves one protocol on the server's event loop. `start` is the one required method.
 
-    The server calls `start` (returns when the port accepts), `serving` (the models are loaded),
-    `stop_accepting` (refuse new connections), `drain` (refuse new requests, finish those in flight)
-    and `stop` (close everything) in this order, all on its event loop. None may install signal
-    handlers. Responses arrive through a `LoopSink`.
+    The server calls `start`, `serving`, `stop_accepting`, `drain` and `stop` in this order, all on
+    its event loop. `start` returns when the port accepts connections. `serving` is called when the
+    models are loaded. No method may install signal handlers. Responses arrive through a `LoopSink`.
     """
 
     Options: ClassVar[type[Options]] = NoOptions

@@ -77,13 +77,13 @@ class ServerLifecycle:
                 runner.run(self._serve())
         finally:
             for number, handler in before.items():
-                signal.signal(number, handler)  # uvloop keeps its handlers when it closes
+                signal.signal(number, handler)  # uvloop does not remove its handlers when it closes
             if self._watch is not None:
                 self._watch.cancel()
 
     async def _serve(self) -> None:
         loop = asyncio.get_running_loop()
-        for number in SIGNALS:  # `run` restores them later, since a second signal counts
+        for number in SIGNALS:  # `run` restores them at the end: a second signal is handled, too
             loop.add_signal_handler(number, self._handle_signal, number)
         try:
             if await self._start():

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:  # during the start of a command; a running server drains instead
         return 130
-    except SystemExit as stop:  # argparse after --help
+    except SystemExit as stop:  # argparse raises it after --help
         return int(stop.code or 0)
 
 

@@ -103,7 +103,7 @@ class Origins:
 
 
 def _below(path: str, ancestor: str) -> bool:
-    # flags and files may use either
+    # flags and files may use either character
     path, ancestor = path.replace("-", "_"), ancestor.replace("-", "_")
     return path == ancestor or path.startswith((f"{ancestor}.", f"{ancestor}["))
 

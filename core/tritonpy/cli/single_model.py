@@ -43,8 +43,9 @@ def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Pat
     """Provide a temporary repository with the file (or folder) `model` as its only model.
 
     The model has the file's name. The repository also contains files in the same folder whose names
-    begin with the model's (`model.onnx.data`), and those with its name and another suffix (weights
-    `model.bin` of `model.xml`). Files that the server would load instead of `model` are left out.
+    begin with the model's (`model.onnx.data`). It contains those with its name and another suffix,
+    too (weights `model.bin` of `model.xml`). Files that the server would load instead of `model`
+    are left out.
     """
     if not model.exists():
         raise StartupError(f"model '{model}' does not exist")

@@ -24,8 +24,8 @@ def set_dims(field: ModelInput | ModelOutput, dims: Sequence[int], batched: bool
     """
     field.dims.extend(dims[1:] if batched else dims)
     if not field.dims:
-        # The configuration has no scalars: clients see one element. With batching, the model sees
-        # none.
+        # A configuration cannot describe scalars: clients see one element. With batching, the
+        # reshape to no dimensions makes it a scalar for the model.
         field.dims.append(1)
         if batched:
             field.reshape.SetInParent()

@@ -47,7 +47,7 @@ class FrontendProcess:
         self._stopped = False
         self._handle: ProcessHandle | None = None
         self._restart: asyncio.Task[None] | None = None
-        self._serving: list[str] = []  # frontends that were told that the server is ready
+        self._serving: list[str] = []  # frontends whose `serving` was called
 
     @property
     def pid(self) -> int:
@@ -58,7 +58,7 @@ class FrontendProcess:
         """Start the process and wait until it accepts connections. Raises StartupError."""
         try:
             await self._start_process()
-        except OSError as error:  # no process or descriptor is left
+        except OSError as error:  # the system has no free process or descriptor
             raise StartupError(f"{self._name} cannot start: {error}") from error
 
     async def call(self, verb: str, arguments: Mapping[str, Any]) -> None:
@@ -69,7 +69,7 @@ class FrontendProcess:
     async def serving(self, frontend: str) -> None:
         """Tell a frontend that the server is ready, also after each restart of the process."""
         self._serving.append(frontend)
-        if self._restart is None or self._restart.done():  # otherwise the restart does it
+        if self._restart is None or self._restart.done():  # otherwise the restart notifies it
             await self._notify_serving(frontend)
 
     def notify(self, verb: str, arguments: Any) -> None:

@@ -1,7 +1,7 @@
 """Detection of a connection's protocol by its first bytes. Pure functions.
 
-HTTP/2 begins with a preface (RFC 9113, section 3.4), TLS with a ClientHello that lists the ALPN
-names of the client's protocols (RFC 8446, section 4.1.2, and RFC 7301). Everything else is
+HTTP/2 begins with a preface (RFC 9113, section 3.4). TLS begins with a ClientHello, which lists the
+ALPN names of the client's protocols (RFC 8446, section 4.1.2, and RFC 7301). Everything else is
 HTTP/1.1.
 """
 

@@ -109,9 +109,9 @@ class InferRequest(msgspec.Struct, eq=False, weakref=True):
     headers: Mapping[str, str] | None = None
     trace: Any = None
     parent: InferRequest | None = None
-    # its creator blocks the event loop of its model, and with it the model's other coroutines
+    # The code that created it blocks its model's event loop, and so the model's other coroutines.
     blocks_loop: bool = False
-    detached: bool = False  # its creator continues after its execution; it holds no instance
+    detached: bool = False  # the execution that created it does not wait for it
     compute_times: ComputeTimes | None = None  # set if a caller needs the costs: an ensemble for its steps
     received_ns: int = 0
     queued_ns: int = 0

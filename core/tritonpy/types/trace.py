@@ -175,6 +175,6 @@ class Trace:
 
 
 def _copied(tensor: Tensor) -> Tensor:
-    # the data may be in borrowed memory
+    # the memory of the data may be reused after the request
     data = tensor.data.copy() if tensor.datatype == "BYTES" else tensor.numpy().copy()
     return Tensor(tensor.name, tensor.datatype, tensor.shape, data)

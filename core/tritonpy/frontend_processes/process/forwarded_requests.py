@@ -21,7 +21,8 @@ from tritonpy.runners.workers.connection import Connection
 from tritonpy.types import InferRequest, InferResponse
 
 log = logging.getLogger("tritonpy.server")
-# of tensors in one frame, without its last request: they share one segment until all are done
+# Bytes of tensors in one frame, except for those of its last request. All requests of a frame share
+# a memory segment until the last one ends.
 _MAX_BYTES = 1 << 23
 
 
@@ -41,7 +42,7 @@ class ForwardedRequests:
         self._cancelled: deque[int] = deque()
         self._woken = False
         self._in_flight: dict[int, InferRequest] = {}
-        # requests with some responses but not the final one
+        # requests that have responses, but not yet the final one
         self._taken: dict[int, CreditCounter] = {}
 
     def send(self, request: InferRequest) -> None:
