@@ -47,7 +47,10 @@ def start_message(model: ModelContext, instance: InstanceContext, limits: Worker
 
 
 def model_message(model: ModelContext) -> dict[str, Any]:
-    """Return the location of the model's code, which is known before its configuration."""
+    """Return the part of the start message that locates the model's code.
+
+    It does not depend on the completed configuration.
+    """
     filename = model.config.default_model_filename or DEFAULT_FILE
     return {
         "version": ipc.VERSION,

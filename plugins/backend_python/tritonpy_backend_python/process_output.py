@@ -1,4 +1,4 @@
-"""The output of a process that has no instance of its own."""
+"""The output of a process that belongs to no single instance."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _TAIL = 20  # lines kept for the error of a process that died
 
 
 class ProcessOutput:
-    """Logs a pipe line by line, from a thread that ends with the pipe.
+    """Logs the lines of a pipe, in a thread that ends when the pipe is closed.
 
-    `tail` has the last lines.
+    `tail` contains the last lines.
     """
 
     def __init__(self, descriptor: int, log: logging.LoggerAdapter[logging.Logger]) -> None:

@@ -28,11 +28,12 @@ class TemplateLostError(Internal):
 
 
 class Template:
-    """Completes the configuration.
+    """A process that imports a model's code and completes its configuration.
 
-    Then it becomes the only worker, or forks several. Loading threads call it and wait.
-    `fork_obstacle` is empty, or the reason why the process must not be forked: importing the model
-    started threads or opened a GPU. Raises exceptions of the import with Triton's texts.
+    Then it becomes the only worker, or forks several workers. Loading threads call the methods and
+    wait. `fork_obstacle` is the reason why the process must not be forked, or empty. A reason is
+    that importing the model started threads or opened a GPU. Raises exceptions of the import with
+    Triton's texts.
     """
 
     def __init__(self, model: ModelContext, environment: Environment) -> None:
@@ -83,9 +84,9 @@ class Template:
         return ForkedProcess(reply["pid"], self._status)
 
     def become(self, connection: socket.socket, output: int) -> WorkerProcess:
-        """Return the template's own process as a worker.
+        """Turn the template process into a worker and return it.
 
-        The template is gone then. Raises `TemplateLostError`.
+        The template cannot be used afterwards. Raises `TemplateLostError`.
         """
         self._query("become", {}, (os.dup(connection.fileno()), os.dup(output)))
         self._disconnect()

@@ -19,7 +19,7 @@ from tritonpy_frontend_h2.timeouts import ConnectionTimeouts
 if TYPE_CHECKING:
     from tritonpy_frontend_h2.server import Http2Server
 
-# Received data up to this size is copied from the shared buffer: slicing bytes is faster than views.
+# Received data up to this size is copied from the shared buffer: bytes are faster than views.
 _SMALL = 64 * 1024
 _UNSENT = 1024 * 1024  # unsent bytes in the transport above which reading pauses
 _CLOSE_CHECK_S = 1.0  # interval of checks for unread data before a connection is closed

@@ -21,7 +21,10 @@ _JOIN_BELOW = 4 * 1024
 
 
 class H2TaskCall(WireTaskCall, Receiver):
-    """A call that holds unread data in its window and waits for clients that do not read."""
+    """A call with flow control in both directions.
+
+    Unread data reduces the client's window. Sending waits while the client does not read.
+    """
 
     _head_sent = False  # the head of the response was sent
     _data_waiter: asyncio.Future[None] | None = None  # set while `receive` waits for data
@@ -126,7 +129,7 @@ class H2TaskCall(WireTaskCall, Receiver):
         account = self.account()
         if account is not None and not stream.admits(len(data)):
             raise account.memory.refusal(len(data))
-        self._head_sent = True  # set before waiting for the client, because the call may end while it waits
+        self._head_sent = True  # set before the wait, because the call may end during the wait
         if trailers is None:
             if self._write_waiter is not None:
                 await self._write_waiter

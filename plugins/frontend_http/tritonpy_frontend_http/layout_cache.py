@@ -65,8 +65,8 @@ class JsonLayoutCache:
     """
 
     def __init__(self) -> None:
-        # Separate: a key whose sequence parameters were removed is not valid JSON. It must not match
-        # a request that never had any.
+        # Separate: a key without its sequence parameters is not valid JSON. It must not match the
+        # JSON of a request that has no sequence.
         self._layouts: dict[bytes, JsonLayout] = {}
         self._sequence_layouts: dict[bytes, JsonLayout] = {}
         self._seen: set[int] = set()

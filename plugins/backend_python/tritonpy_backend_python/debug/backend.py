@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 class DebugState:
     """State that the backend and the session share.
 
-    `name` is the debugged model. `any_interpreter` runs it here even if it names an environment.
+    `name` is the debugged model. With `any_interpreter`, it runs in this interpreter even if it
+    requires another environment.
     """
 
     name: str

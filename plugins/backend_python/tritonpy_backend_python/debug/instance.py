@@ -37,7 +37,7 @@ class DebuggedExecutor(Executor):
 
 
 class DebuggedHost(LocalHost):
-    """Reports calls of models that are not loaded."""
+    """Prints a message when the model calls a model that is not loaded."""
 
     def __init__(self, model: ModelContext, instance: InstanceContext) -> None:
         super().__init__(model, instance)
@@ -52,7 +52,7 @@ class DebuggedHost(LocalHost):
 
 
 class DebuggedInstance(LocalInstance):
-    """Runs in the main thread. The instance's thread calls it and waits."""
+    """Runs the model in the main thread, while the instance's thread waits for the result."""
 
     def __init__(
         self, main_thread: MainThread, reporter: Reporter, model: ModelContext, instance: InstanceContext

@@ -1,4 +1,4 @@
-"""The main thread, which runs functions of other threads sequentially."""
+"""Execution of functions in the main thread, one after another, for other threads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class MainThread:
-    """Runs functions in the main thread, which creates it and calls `serve`.
+    """Runs functions in the main thread, which creates this object and calls `serve`.
 
-    Ctrl-C interrupts the model's code; while none runs, it calls `interrupted`.
+    Ctrl-C interrupts the model's code. While no model code runs, it calls `interrupted`.
     """
 
     def __init__(self, interrupted: Callable[[], None]) -> None:
@@ -29,16 +29,16 @@ class MainThread:
         self._in_model = False
 
     def run(self, act: Callable[[], _T]) -> _T:
-        """Call `act` in the main thread and return its result; from any other thread.
+        """Call `act` in the main thread and return its result, or raise its exception.
 
-        Raises its exception.
+        Any other thread may call this; it waits for the result.
         """
         done: Future[_T] = Future()
         self.loop.call_soon_threadsafe(self._acts.put_nowait, lambda: _run_call(act, done))
         return done.result()
 
     def end(self) -> None:
-        """Let `serve` return after the calls before it; from any thread."""
+        """Let `serve` return after all calls submitted so far. Any thread may call this."""
         self.loop.call_soon_threadsafe(self._acts.put_nowait, None)
 
     def serve(self) -> None:
@@ -59,9 +59,9 @@ class MainThread:
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C interrupt the code in this context: the model's, in the main thread.
+        """Let Ctrl-C interrupt the model's code, which runs in this context in the main thread.
 
-        If a debugger continues in it, the debugger handles Ctrl-C until the end of the context.
+        After a debugger's `continue`, the debugger handles Ctrl-C until the end of the context.
         """
         self._in_model = True
         try:
@@ -81,7 +81,7 @@ class MainThread:
 
 
 def _nothing() -> None:
-    """Do nothing: the Python-level signal handler acts."""
+    """Do nothing: the handler set with `signal.signal` handles the signal."""
 
 
 def _run_call(act: Callable[[], _T], done: Future[_T]) -> None:
@@ -94,7 +94,7 @@ def _run_call(act: Callable[[], _T], done: Future[_T]) -> None:
 
 
 class MainThreadCoroutines(Coroutines):
-    """A model's coroutines in the main thread, which calls its methods."""
+    """Runs a model's coroutines in the main thread. Only the main thread calls the methods."""
 
     def __init__(self, main_thread: MainThread) -> None:
         super().__init__()

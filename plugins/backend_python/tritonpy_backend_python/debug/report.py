@@ -48,7 +48,7 @@ class Reporter:
 
 
 def _of_model(trace: TracebackType | None) -> TracebackType | None:
-    """Return the traceback from the model's own code on, or all of it if it contains none."""
+    """Return the traceback from the first frame of the model's code on, all of it without one."""
     at = trace
     while at is not None and at.tb_frame.f_code.co_filename.startswith((_RUNTIME, "<frozen ")):
         at = at.tb_next

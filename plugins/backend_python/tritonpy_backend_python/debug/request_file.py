@@ -19,8 +19,8 @@ _Parameters = dict[str, ParameterValue]
 class _Input(msgspec.Struct):
     """An input.
 
-    `data` is nested or flat; without it, the parameter `binary_data_size` is the size of its binary
-    data.
+    `data` is nested or flat. Without it, the parameter `binary_data_size` is the number of bytes of
+    the input after the JSON text.
     """
 
     name: str
@@ -57,8 +57,8 @@ class FileRequest(msgspec.Struct):
 def read_request(file: Path, header_length: int | None) -> FileRequest:
     """Read a request file.
 
-    The first `header_length` bytes are JSON text and binary tensors follow (None: only JSON text).
-    Raises `StartupError` if the file is not a valid request.
+    The first `header_length` bytes are JSON text; binary tensors follow. With None, the whole file is
+    JSON text. Raises `StartupError` if the file is not a valid request.
     """
     try:
         content = file.read_bytes()

@@ -52,7 +52,7 @@ class Session:
         state = self._state
         failures = server.server.failures
         for name, error in failures.items():
-            # Else it was reported with its traceback.
+            # An error of the debugged model may have been reported already, with its traceback.
             if name != state.name or not state.reporter.has_reported:
                 print_message(f"error: {error.message.strip()}")
         if failures:

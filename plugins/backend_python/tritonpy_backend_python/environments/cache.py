@@ -33,13 +33,12 @@ class EnvironmentCache:
     def obtain(
         self, name: str, source: str, build: Build, log: logging.LoggerAdapter[logging.Logger]
     ) -> EnvironmentLease:
-        """Return a lease of the environment `name`.
+        """Return a lease of the environment `name`. Build it if necessary.
 
-        Build it if necessary. `build` gets its empty folder and a lock's descriptor, which every
-        process that it starts must inherit. So the folder stays locked as long as one of them
-        writes there, even if this process is killed. If `build` raises an exception, the
-        environment is removed. Raises `Internal` if the cache cannot be created, or is accessible
-        to other users.
+        `build` gets the empty folder and the descriptor of its lock. Every process that `build`
+        starts must inherit the descriptor, so that the folder stays locked while one of them writes
+        there, even if this process is killed. If `build` raises an exception, the environment is
+        removed. Raises `Internal` if the cache cannot be created.
         """
         self._create(log)
         entry = EnvironmentEntry(self.folder, name)

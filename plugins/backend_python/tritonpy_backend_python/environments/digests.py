@@ -1,9 +1,10 @@
 """Digests of files and folders, with a cache for large files.
 
-Content, not name and time, decides if two archives are equal: image builds set all times to one
-value, and copies keep the time of the original. Reading gigabytes at every start is slow, so the
-digest of a large file is cached while its inode, size and both times are the same. A replaced or
-changed file has another inode or change time, which no copying tool can set.
+Two archives are equal if their contents are. Names and times do not matter: image builds set all
+times to one value, and copies keep the time of the original. Reading gigabytes at every start is
+slow, so the digest of a large file is cached. It is valid while the file's inode, size and both times
+are the same. A replaced or changed file has another inode or change time, which no copying tool can
+set.
 """
 
 from __future__ import annotations

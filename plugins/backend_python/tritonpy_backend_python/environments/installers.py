@@ -33,7 +33,7 @@ class Installer(ABC):
 
 
 class Uv(Installer):
-    """uv: fast, but ignores packages of an environment below."""
+    """uv: fast, but ignores the base's packages of a layered environment."""
 
     name = "uv"
 
@@ -47,7 +47,7 @@ class Uv(Installer):
 
 
 class Pip(Installer):
-    """venv and pip: part of Python, and considers packages of an environment below."""
+    """venv and pip: part of Python, and aware of the base's packages of a layered environment."""
 
     name = "venv and pip"
 

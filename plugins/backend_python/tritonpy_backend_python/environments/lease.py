@@ -19,11 +19,11 @@ class EnvironmentLease:
         self._touch()
 
     def release(self) -> None:
-        """End the use. Its time counts for the removal of unused environments."""
+        """End the use, and record the time: the environment counts as unused from now on."""
         if self._lock.release.alive:
             self._touch()
             self._lock.release()
 
     def _touch(self) -> None:
-        with contextlib.suppress(OSError):  # a read-only cache is not cleaned either
+        with contextlib.suppress(OSError):  # a read-only cache needs no time: nothing is removed
             os.utime(self._stamp)

@@ -17,7 +17,7 @@ from tritonpy_backend_python.environments.interpreter import OLDEST_NUMPY, Inter
 from tritonpy_backend_python.environments.process import CommandFailed, run_logged
 from tritonpy_backend_python.environments.requirements import Requirements
 
-_LAYOUT = 1  # increased when environments are built differently
+_LAYOUT = 1  # part of the names; a new number makes all environments be built again
 NUMPY = f"numpy>={'.'.join(map(str, OLDEST_NUMPY))}"
 
 
@@ -54,7 +54,7 @@ def _name(base: Base, requirements: Requirements) -> str:
 
 
 class _Builder:
-    """One build. The first failed step ends it."""
+    """Builds one environment. The first failed step ends the build."""
 
     def __init__(self, base: Base, requirements: Requirements, log: logging.LoggerAdapter[logging.Logger]) -> None:
         self._base = base
@@ -88,8 +88,7 @@ class _Builder:
         if arguments:
             self._run(installer.install(environment, arguments), environment, lock)
         if not interpreter_of(environment).numpy:
-            # together with the requirements, because their index and constraints also apply to
-            # numpy
+            # With the same arguments, because their index and constraints also apply to numpy.
             self._run(installer.install(environment, [*arguments, NUMPY]), environment, lock)
 
     def _show_base(self, folder: Path) -> None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _C = TypeVar("_C", bound="Call")
 # Returns the request that a call belongs to, or None.
 FindParent = Callable[["CallSpec"], InferRequest | None]
-# Returns the error that a model gets whose call of the named model failed.
+# Converts the error of a call of the named model to the error that the calling model gets.
 CallError = Callable[[str, TritonError], TritonError]
 
 
@@ -66,7 +66,7 @@ class Call:
     def __next__(self) -> InferenceResponse:
         """Wait for the next response.
 
-        One without outputs ends a stream that has no more outputs.
+        The last response of a stream may have no outputs.
         """
         if self._finished:
             raise StopIteration
@@ -159,7 +159,7 @@ class Calls:
         self._awaited: set[AsyncCall] = set()
 
     def start(self, spec: CallSpec) -> Call:
-        """Start the request. An error on the way becomes its only response."""
+        """Start the request. If it cannot be sent, the error becomes its only response."""
         return self._start(spec, Call(self))
 
     def start_on(self, loop: AbstractEventLoop, spec: CallSpec) -> AsyncCall:

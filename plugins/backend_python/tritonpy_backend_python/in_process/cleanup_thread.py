@@ -11,9 +11,9 @@ log = logging.getLogger("tritonpy.backend")
 
 
 class CleanupThread:
-    """Runs functions in its own thread.
+    """Runs the cleanup functions of destructors in its own thread.
 
-    Destructors interrupt arbitrary code, so they may not lock or respond.
+    Destructors interrupt arbitrary code, so they must not take locks or send responses.
     """
 
     def __init__(self, name: str) -> None:

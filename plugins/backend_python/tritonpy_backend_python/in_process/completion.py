@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def auto_complete(model: ModelContext, prints_to_log: bool = True) -> ModelConfig:
     """Return the configuration after `auto_complete_config`.
 
-    Raises `Internal` from the model's exception, with the text of a worker's failure.
+    Raises `Internal` from the model's exception, with the same text as a worker.
     """
     host = LocalHost(model, InstanceContext(model.name, "CPU", 0, 0))
     printer = Printer(host)

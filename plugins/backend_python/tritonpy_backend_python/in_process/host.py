@@ -102,7 +102,7 @@ class LocalHost(Host):
             received.reschedule()
 
     def respond_later(self, request: int) -> None:
-        """Prepare for a sender that sends the final response later, or is deleted without one."""
+        """Prepare for a sender that sends the final response later, or is deleted before that."""
         self._cleanup.begin()
 
     def abandon(self, request: int) -> None:
@@ -152,7 +152,7 @@ class LocalHost(Host):
             answers[0][0].owner.respond([request for request, _ in answers], [response for _, response in answers])
 
     def call_error(self, name: str, error: TritonError) -> TritonError:
-        """Return the error that the model gets whose call of `name` failed with `error`."""
+        """Return the error that the calling model gets if its call of `name` fails with `error`."""
         return refused_model_call(name, error)
 
     def _send(self, number: int, response: InferResponse) -> None:
@@ -177,9 +177,9 @@ class LocalHost(Host):
         self.end_abandoned(number, self.inflight.has_begun(number))
 
     def _parent(self, call: CallSpec) -> InferRequest | None:
-        """Return the request that a call belongs to.
+        """Return the request that a call belongs to, or None.
 
-        In a batch of several requests it is unknown. Then a synthetic parent represents the
+        It is unknown in a batch of several requests. A synthetic parent then represents the
         execution, which waits for the call.
         """
         execution, number = calling_execution()

@@ -35,8 +35,8 @@ STANDARD = Components()
 class LocalInstance:
     """A model's initialized object and its environment.
 
-    The methods are the backend's, for the instance's thread. Raises `Internal` from the model's
-    exception, with the text of a worker's failure.
+    Its methods are those of a backend and run in the instance's thread. The constructor raises
+    `Internal` from the model's exception, with the same text as a worker.
     """
 
     def __init__(self, model: ModelContext, instance: InstanceContext, components: Components = STANDARD) -> None:
@@ -55,7 +55,7 @@ class LocalInstance:
         self._host.executing = True
 
     def execute(self, batch: Batch) -> None:
-        """Execute `batch` by the worker's rules. Responses may be sent later."""
+        """Execute `batch` by the same rules as a worker. Responses may be sent later."""
         with hosts.using(self._host):
             try:
                 requests = self._host.begin(batch)

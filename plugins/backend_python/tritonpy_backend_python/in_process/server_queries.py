@@ -23,9 +23,9 @@ _Arguments = Mapping[str, Any]
 
 
 class ServerQueries:
-    """Implements the verbs of `Host`.
+    """Implements the verbs of `Host.query` and `Host.notify`.
 
-    Metrics and families, which are numbers in a worker, are objects here.
+    Arguments refer to metrics and families by object. A worker refers to them by number.
     """
 
     def __init__(self, model: ModelContext, cleanup: CleanupThread) -> None:

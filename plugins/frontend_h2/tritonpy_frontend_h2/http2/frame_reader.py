@@ -62,7 +62,8 @@ class Http2FrameSink(ABC):
 class Http2FrameReader:
     """Reads the frames of one connection, starting with the preface.
 
-    `largest` limits the length of DATA frames, `longest_whole` that of other frames.
+    No frame may be longer than `largest`. Frames other than DATA have the additional limit
+    `longest_whole`, because they are buffered until they are complete.
     """
 
     __slots__ = (

@@ -32,8 +32,8 @@ class DecodedBlock(NamedTuple):
 class HeaderDecoder:
     """Decodes the header blocks of one connection, in order.
 
-    A block may have at most `huffman` bytes of Huffman code. A list above `limit` bytes is truncated,
-    but reported with its full size. A list above `largest` bytes ends the connection.
+    A block may have at most `huffman` bytes of Huffman code. A list above `limit` bytes is
+    truncated, but returned with its full size. A list above `largest` bytes ends the connection.
     """
 
     def __init__(self, limit: int, largest: int, huffman: int) -> None:

@@ -10,8 +10,8 @@ from tritonpy_frontend_h2.http2 import codes
 class Http2Limits(NamedTuple):
     """Sizes in bytes, except `streams`, the number of open calls.
 
-    `stream_window` limits unconsumed data of one call, and `window` unread data of all calls, so that
-    a slow call does not block others. `frame` limits the length of a frame.
+    `stream_window` limits unconsumed data of one call, and `window` unread data of all calls. So a
+    slow call does not block others. `frame` limits the length of a frame.
 
     Header lists are counted as in HTTP/2, with 32 bytes per field in addition to its text. A list
     above `header_list` is refused. A list above `largest_list`, or above `header_block` encoded

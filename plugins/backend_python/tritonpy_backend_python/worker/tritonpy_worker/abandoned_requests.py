@@ -10,9 +10,9 @@ from .ipc.waiter import Waiter
 
 
 class AbandonedRequests:
-    """Calls `close(request)` for each in its own thread.
+    """Calls `close(request)` for each added request, in its own thread.
 
-    Destructors, which add them, may not lock or send.
+    Destructors add the requests, because they must not take locks or send responses.
     """
 
     def __init__(self, close: Callable[[int], None]) -> None:

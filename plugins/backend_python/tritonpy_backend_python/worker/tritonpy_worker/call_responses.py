@@ -1,4 +1,4 @@
-"""Responses to a model's calls that no model sent."""
+"""Responses to calls that the runtime creates itself, such as errors."""
 
 from __future__ import annotations
 

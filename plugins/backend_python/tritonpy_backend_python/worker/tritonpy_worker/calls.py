@@ -52,7 +52,7 @@ class Call:
     def __next__(self) -> InferenceResponse:
         """Wait for the next response.
 
-        One without outputs ends a stream that has no more outputs.
+        The last response of a stream may have no outputs.
         """
         if not self.started:
             self._calls.announce_wait(self)
@@ -114,7 +114,7 @@ class Calls:
     def start(self, spec: CallSpec) -> Call:
         """Send the request.
 
-        An error on the way becomes its only response. Raises `ChannelClosed`.
+        If it cannot be sent, the error becomes its only response. Raises `ChannelClosed`.
         """
         return self._send(spec, Call(next(self._numbers), self, spec.decoupled))
 

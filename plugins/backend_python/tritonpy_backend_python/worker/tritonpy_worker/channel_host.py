@@ -147,7 +147,7 @@ class ChannelHost(Host):
     def _has_capacity(self, request: int) -> bool:
         """Wait until the stream has capacity. In a coroutine, let its next step wait instead.
 
-        Return false if the request got its final response meanwhile.
+        Return false if the request had its final response during the wait.
         """
         windows = self.inflight.windows
         if not windows.full(request):

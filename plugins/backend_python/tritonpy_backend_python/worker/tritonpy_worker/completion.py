@@ -29,9 +29,10 @@ def complete(module: Any, name: str, config: str) -> str:
 
 
 def run_in_fork(act: Callable[[], str]) -> str:
-    """Return the result of `act` in a forked process.
+    """Call `act` in a forked process and return its result.
 
-    Raises `ModelContractError` with its exception's text, or with the exit status of the process.
+    Raises `ModelContractError` with the text of its exception, or with the exit status of the
+    process if there is no result.
     """
     read, write = os.pipe()
     tied, held = os.pipe()

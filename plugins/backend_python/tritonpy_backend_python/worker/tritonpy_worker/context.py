@@ -8,7 +8,7 @@ from contextvars import ContextVar
 
 
 class ExecutionScope:
-    """An execution, as calls to other models and log lines refer to it.
+    """The execution that calls to other models and log lines belong to.
 
     `loop` is the event loop of code that continues after `execute` returned.
     """
@@ -35,7 +35,10 @@ CURRENT_EXECUTION: ContextVar[ExecutionScope | None] = ContextVar("tritonpy_exec
 
 
 def calling_execution() -> tuple[int, int]:
-    """Return the calling code's execution and its request plus one; 0 means none or several."""
+    """Return the number of the calling execution, and that of its only request plus one.
+
+    0 means no execution, and no request or several.
+    """
     current = CURRENT_EXECUTION.get()
     if current is None:
         return 0, 0
@@ -43,7 +46,7 @@ def calling_execution() -> tuple[int, int]:
 
 
 def mark_background() -> None:
-    """Mark the calling coroutine as continuing after `execute`: no instance waits for its calls."""
+    """Mark the calling coroutine as running after `execute`: no instance waits for its calls."""
     current = CURRENT_EXECUTION.get()
     if current is not None:
         CURRENT_EXECUTION.set(

@@ -10,7 +10,7 @@ from .task_flow_control import flow_controlled_task
 
 
 class Coroutines:
-    """Runs coroutines for threads other than the loop's."""
+    """Runs the coroutines of other threads on an event loop in its own thread."""
 
     def __init__(self) -> None:
         self._starting = Lock()

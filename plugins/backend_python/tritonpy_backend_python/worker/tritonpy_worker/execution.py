@@ -23,9 +23,9 @@ Requests = Sequence[InferenceRequest]
 
 
 class WorkerSink(ABC):
-    """The destination of an execution's requests, each exactly once.
+    """Receives the outcome of each request of an execution, exactly once per request.
 
-    Called by the executing thread.
+    The executing thread calls the methods.
     """
 
     @abstractmethod
@@ -42,7 +42,7 @@ class WorkerSink(ABC):
 
     @abstractmethod
     def respond_later(self, request: InferenceRequest) -> None:
-        """Expect the final response, or the end, of the request's sender later."""
+        """Expect the final response later from the request's sender, or the sender's deletion."""
 
     @abstractmethod
     def log(self, level: str, message: str) -> None:
@@ -52,7 +52,7 @@ class WorkerSink(ABC):
 class Executor:
     """Executes batches on one model instance sequentially.
 
-    `model` is the object, `path` the file of its class.
+    `model` is the initialized object of the model, `path` the file of its class.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Executor:
         self.end_ns = 0  # when `execute` last returned
 
     def run(self, requests: list[InferenceRequest]) -> None:
-        """Execute the requests. Each of them reaches the sink, whatever the model does."""
+        """Execute the requests. Each of them reaches the sink, even if the model fails."""
         kept = tuple(requests)  # the model may change the list
         counted: list[InferenceRequest] = []
         try:

@@ -10,7 +10,7 @@ from contextlib import suppress
 class FirstResponse:
     """A future of `loop` that any thread may complete.
 
-    Cancelling its coroutine before calls `on_cancel()`.
+    If the coroutine that awaits it is cancelled first, `on_cancel()` is called.
     """
 
     def __init__(self, loop: AbstractEventLoop, on_cancel: Callable[[], None]) -> None:

@@ -37,10 +37,10 @@ def fork_obstacle(before: int) -> str:
 
 
 def fork() -> int:
-    """Fork.
+    """Fork, and return the result of `os.fork`.
 
-    The child gets its own session, like a new worker, so signals to its parent's group do not reach
-    it.
+    Like a new worker, the child gets its own session, so signals to its parent's process group do
+    not reach it.
     """
     with warnings.catch_warnings():
         # Python 3.12 also counts numpy's threads.
@@ -52,10 +52,10 @@ def fork() -> int:
 
 
 class RandomState:
-    """Random generators of forks.
+    """The state of the random generators, for forks.
 
-    Unless the model's code seeds them, each fork has its own numbers. Create it before the code is
-    imported and call `detect_seeding` afterwards.
+    Each fork has different random numbers, unless the model's code seeds the generators. Create this
+    object before the code is imported and call `detect_seeding` afterwards.
     """
 
     def __init__(self) -> None:
