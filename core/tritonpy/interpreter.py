@@ -62,5 +62,5 @@ def settle_interpreter() -> None:
 
 
 def release_interpreter() -> None:
-    """Include the objects of start-up in garbage collection again: the process may go on."""
+    """Include the objects of start-up in garbage collection again: the process may continue."""
     gc.unfreeze()

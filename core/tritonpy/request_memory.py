@@ -20,7 +20,7 @@ from tritonpy.errors import ResourceExhausted
 
 SMALL = 64 * 1024
 """Bytes that one client may hold even if only the reserve for small requests is left."""
-_SHARE = 4  # divides the memory limit: a request also exists as a batch and as two forms of response
+_SHARE = 4  # divides the memory limit, since one request needs memory for up to four copies
 _RESERVE = 8  # one part in this many is for clients that hold little
 
 
