@@ -7,10 +7,11 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import TypeVar
 
-# A local client that sends requests sequentially needs half of that for its next request.
+# A local client that sends requests sequentially needs half of this time for its next request.
 SPIN_NS = 600_000
 SHORT_WAIT_NS = 1_000_000  # a longer wait shows that no local client is busy
-STEADY_FRAMES = 8  # consecutive frames: under load, single requests come too, but not that often
+# Consecutive frames with one request: under load there are some, but rarely so many in a row.
+STEADY_FRAMES = 8
 _T = TypeVar("_T")
 _yield: Callable[[], object] = getattr(os, "sched_yield", lambda: None)
 
@@ -30,8 +31,8 @@ class SequentialTraffic:
 class SpinWait:
     """Polls if the previous wait was short, and sleeps otherwise.
 
-    Sleeping costs a wake-up and leaves cold caches, a quarter of the latency of small sequential
-    requests. Each poll yields the processor to other threads.
+    A thread that sleeps must be woken and then finds cold caches. This takes a quarter of the
+    latency of small sequential requests. Each poll yields the processor to other threads.
     """
 
     def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:

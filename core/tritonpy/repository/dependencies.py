@@ -107,8 +107,8 @@ def find_cycle(start: str, members_of: Callable[[str], Iterable[str]]) -> list[s
 def cycle_error(key: str, cycle: Sequence[str]) -> str:
     """Return Triton's error text for the ensemble `key` of a cycle.
 
-    Triton follows the cycle from its first name, and again from the model before that one. The last
-    text that it finds for an ensemble counts.
+    Triton follows the cycle twice: from its first name in the alphabet, and from the model before
+    that one. If both yield a text for an ensemble, Triton reports the second.
     """
     first = cycle.index(min(cycle))
     cycle = [*cycle[first:], *cycle[:first]]

@@ -12,7 +12,7 @@ from tritonpy.runners.gpu_limits import GpuLimits
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """`ids` are the GPUs that the server uses; there are none by default."""
+    """The GPUs that the server uses (`ids`), none by default, with their pools and limits."""
 
     ids: list[int] = field(default_factory=list)
     min_compute_capability: float = MIN_COMPUTE_CAPABILITY

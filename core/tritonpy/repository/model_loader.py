@@ -78,8 +78,8 @@ class ModelLoader:
 
         The configuration of an ensemble is also normalized and validated. `override` is the
         configuration of a load request; with `files_from_request`, all files in `path` came with
-        the request. `release` is called if this raises, otherwise the caller calls it later. Raises
-        `InvalidConfig` with every problem of the configuration, or an agent's exception.
+        the request. If this raises, it calls `release`; otherwise the caller must call it later.
+        Raises `InvalidConfig` with every problem of the configuration, or an agent's exception.
         """
         try:
             prepared = self._prepare(listing, path, override, release)

@@ -23,7 +23,7 @@ GRACE_S = 1.0
 class Instances:
     """The instances of a version; used by one thread at a time, which may block.
 
-    A change is prepared first, and then made or dropped.
+    Call `prepare` first, and then `make` or `drop` with the change that it returned.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class LoopTimers:
             self._arm()
 
     def close(self) -> None:
-        """Call the functions that are not due yet, because no one will later."""
+        """Call all pending functions now, because the timer will not fire any more."""
         self._loop.remove_reader(self._file)
         os.close(self._file)
         while self._due:

@@ -62,7 +62,10 @@ class Wakeups:
         self._due.append(callback)
 
     def at(self, when_ns: int, callback: Callable[[], None]) -> bool:
-        """Call `callback` on the loop at `when_ns`; return False if the caller must do it."""
+        """Call `callback` on the loop at `when_ns`; return False if that is not possible.
+
+        The caller must then use another timer.
+        """
         loop = self._loop
         if loop is None or not self._has_loop_timers or asyncio._get_running_loop() is not loop:
             return False

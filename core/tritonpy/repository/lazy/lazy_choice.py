@@ -51,7 +51,7 @@ def lazy_choice(
 
 
 def _content(found: FoundModel, config_name: str) -> bytes | None:
-    """Return the configuration text, empty without a file; None if it is unavailable now."""
+    """Return the configuration file, empty if there is none; None if it is unavailable now."""
     names = [f"configs/{config_name}.pbtxt", CONFIG_FILE] if config_name else [CONFIG_FILE]
     for name in names:
         if name in found.listing.files:

@@ -61,7 +61,7 @@ class LazyModelManager:
         )
 
     def is_current(self, key: str, found: FoundModel) -> bool:
-        """Return whether a model is listed as found, and not loaded."""
+        """Return whether a model is registered with the files of `found`, and not loaded."""
         lazy_model = self.models.get(key)
         return (
             lazy_model is not None

@@ -134,7 +134,7 @@ class Connection:
         except ProtocolError as error:
             self._end(f"it broke the worker protocol: {error}")
         except Exception as error:
-            # An invalid frame or a bug: its effect is missing in either case.
+            # The frame is invalid or this is a bug. Later frames may depend on it.
             log.exception("failed to handle a frame of a worker")
             self._end(f"it broke the worker protocol: {error!r}")
 

@@ -31,13 +31,16 @@ TakeMore = Callable[[int], Awaitable[int | None]]
 
 
 class _ShareMessage(msgspec.Struct):
-    """A query for a shared block; the result is its layout and descriptor, or None to make it."""
+    """A query for a shared block.
+
+    The result is its layout and descriptor, or None if the worker must make the block.
+    """
 
     key: str
 
 
 class _SharedMessage(msgspec.Struct):
-    """A block that the worker made, with one descriptor; without one, making it failed."""
+    """A block that the worker made, with its descriptor; no descriptor if that failed."""
 
     key: str
     layout: Any = None

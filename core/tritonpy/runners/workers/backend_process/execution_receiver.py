@@ -26,10 +26,10 @@ from tritonpy.types import (
 
 
 class ExecutionReceiver:
-    """The queue of executions in `backlog`, and those that the backend requested in `joining`.
+    """Decodes executions into the queue `backlog`, or into `joining` if the backend requested them.
 
-    `joining` is keyed by number. Inputs are views of the received memory. The reading thread calls
-    `arrived()` when the backlog has grown.
+    `joining` is keyed by execution number. Inputs are views of the received memory. The reading
+    thread calls `arrived()` when the backlog has grown.
     """
 
     def __init__(
