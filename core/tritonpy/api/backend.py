@@ -182,7 +182,7 @@ class Backend(ABC):
         """Return "thread" or "process": where the instances of `model` run by default (optional).
 
         The model's parameter `isolation` overrides it. The server calls this before `load`,
-        possibly several times, so decide by the model's files only.
+        possibly several times, so decide by the model's files.
         """
         return cls.isolation
 
