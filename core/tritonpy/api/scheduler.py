@@ -166,5 +166,5 @@ class Scheduler(ABC):
     def finish(self) -> None:
         """Handle that `enqueue` is never called again after `stop` (optional).
 
-        Respond to requests that wait for a later request, since it never comes.
+        Run or fail requests that wait for a later request, since none arrives.
         """
