@@ -66,9 +66,9 @@ class ModelCode:
         self.environment.release()
 
     def _template_for(self, instances: int) -> Template | None:
-        """Return the template for the next worker.
+        """Return the template for the next worker, or None if the worker starts from scratch.
 
-        Detach it if the worker will be the template itself.
+        Detach the template if it will become the worker itself.
         """
         with self._lock:
             template = self.template() if instances > 1 and not self._used_up else self._template

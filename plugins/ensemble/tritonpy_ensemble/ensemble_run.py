@@ -28,8 +28,8 @@ log = logging.getLogger("tritonpy.model")
 class RunContext:
     """State that all runs of an ensemble share.
 
-    `limiters` are those of the steps by place, empty without limit. `ended` is called at the end of
-    a run.
+    `limiters` maps the `place` of a step to its limiter; it is empty without a limit. `ended` is
+    called at the end of each run.
     """
 
     engine: Engine
@@ -88,8 +88,8 @@ class EnsembleRun(Sink):
     def ready(self, request: InferRequest) -> bool:
         """Return whether a member may send its next response.
 
-        It may not while the calls that follow from its responses wait for a limiter, or while the
-        client does not read.
+        False while calls that result from its responses wait for a limiter, or while the client does
+        not read.
         """
         return self._may_send(request) and self._request.sink.ready(self._request)
 
@@ -106,7 +106,7 @@ class EnsembleRun(Sink):
         try:
             function(*arguments)
             self._advance()
-        except Exception as error:  # the caller cannot handle it
+        except Exception as error:  # the thread that runs this cannot handle it
             self._fail_with(internal_error(log, f"ensemble '{self._plan.ensemble}'", error))
             self._advance()
 
@@ -179,11 +179,11 @@ class EnsembleRun(Sink):
             self._finish()
 
     def _select_limiters(self) -> Mapping[int, InflightLimiter]:
-        """Return the limiters that apply to this request.
+        """Return the limiters that apply to this request; others could cause a deadlock.
 
-        A call that this request must complete may hold a limiter. Waiting for that limiter would
-        deadlock. No limiter applies while an instance waits for the response, because running calls
-        may need that instance.
+        The request may be part of a call that counts against a limiter. That call cannot end first,
+        so this limiter does not apply. No limiter applies while an instance waits for the response,
+        because running calls may need that instance.
         """
         limiters = dict(self._context.limiters)
         parent: InferRequest | None = self._request
@@ -277,7 +277,7 @@ class EnsembleRun(Sink):
             self._cancel_calls()
 
     def _leave_queues(self) -> EnsembleStep | None:
-        """Stop waiting for limiters. Return a step that waited, or None."""
+        """Remove all calls that wait for limiters. Return a step of one of them, or None."""
         found: EnsembleStep | None = None
         if self._waiting_by_rank:
             for step in self._plan.steps:

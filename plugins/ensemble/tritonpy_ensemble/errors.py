@@ -24,7 +24,10 @@ def cancelled_error(plan: Plan, step: EnsembleStep) -> Cancelled:
 
 
 def deadlock_error(plan: Plan, request: InferRequest, step: EnsembleStep | None) -> TritonError:
-    """Return the error of an ensemble without a response because `step` sent none (None: no step)."""
+    """Return the error of an ensemble that has no response.
+
+    The reason is that `step` sent no response. If `step` is None, the reason is unknown.
+    """
     text = "unexpected deadlock, at least one output is not set while no more ensemble steps can be made"
     detail = "" if step is None else f" (no response from {step.description})"
     error = InvalidArgument(text).with_request_id(request.id)

@@ -28,11 +28,10 @@ class InflightLimiter:
         self._executor = SerialExecutor()
 
     def try_acquire(self, owner: object, start: Callable[[], None]) -> bool:
-        """Return True if a call may start.
+        """Return True if a call may start now.
 
-        Otherwise queue `start`, which is called once when one may.
-
-        `start` may be called from any thread. Every started call needs one `release`.
+        Otherwise queue `start`, which is called once, in any thread, when the call may start. Every
+        started call needs one `release`.
         """
         with self._lock:
             if self._free and not self._waiting:

@@ -62,7 +62,7 @@ def make_call(
 
 
 def make_response(request: InferRequest, progress: PlanProgress) -> InferResponse:
-    """Return an ensemble response from a completed pass.
+    """Return the ensemble's response with the outputs of `progress`, which is complete.
 
     Outputs that members left out are omitted.
     """

@@ -18,10 +18,10 @@ LATEST = -1
 class EnsembleStep:
     """One call of a model. Tensors are numbers in the plan.
 
-    `inputs` holds pairs of a model input and its tensor, `outputs` maps model outputs to tensors.
-    `requested_outputs` is what the call requests. `index` counts the steps of the plan, `place`
-    those of the configuration. `rank` is greater than that of every earlier step. `description`
-    identifies the step in messages.
+    `inputs` contains pairs of a model input and its tensor, `outputs` maps model outputs to tensors.
+    `requested_outputs` is what the call requests. `index` is the position among the steps of the
+    plan, `place` that among the steps of the configuration. `rank` is greater than the ranks of all
+    steps that this one depends on. `description` identifies the step in messages.
     """
 
     index: int
@@ -46,10 +46,10 @@ class EnsembleOutput:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The part of an ensemble that some of its outputs need.
+    """The steps and tensors of an ensemble that are needed for some of its outputs.
 
-    Indexed by tensor: `tensors` (names), `waiting` (steps that read it) and `uses` (number of
-    reads). Indexed by step: `missing`, the number of tensors that it waits for.
+    Indexed by tensor: `tensors` (names), `waiting` (steps that read it), `uses` (number of reads)
+    and `is_output`. Indexed by step: `missing`, the number of tensors that it waits for.
     """
 
     ensemble: str
@@ -169,7 +169,7 @@ def _describe(part: _Part) -> str:
 
 
 def _ranks(parts: Sequence[_Part]) -> list[int]:
-    """Return a number for each step that is greater than those of all earlier steps."""
+    """Return a number for each step, greater than those of all steps that it depends on."""
     maker = {tensor: index for index, part in enumerate(parts) for _, tensor in part.outputs}
     before = [{maker[tensor] for tensor in part.step.input_map.values() if tensor in maker} for part in parts]
     after: list[list[int]] = [[] for _ in parts]

@@ -13,8 +13,9 @@ from tritonpy_ensemble.response_order import OrderNode
 class Value(NamedTuple):
     """The value of one ensemble tensor.
 
-    `tensor` is None if it was left out, which optional inputs allow. `rows` is the batch size of
-    its request, 0 without a batch dimension. `sequence` is the sequence of the steps that read it.
+    `tensor` is None if the request or a member omitted it, which optional inputs allow. `rows` is
+    the batch size of its request, 0 without a batch dimension. `sequence` is the sequence for the
+    steps that read it.
     """
 
     tensor: Tensor | None
@@ -76,7 +77,7 @@ class PlanProgress:
         return value
 
     def are_present(self, tensors: Iterable[int]) -> bool:
-        """Return whether these tensors have had a value."""
+        """Return whether all of these tensors have a value, or had one that was released."""
         return all(self._values[tensor] is not None for tensor in tensors)
 
     def take_completed(self) -> bool:

@@ -35,7 +35,7 @@ class BackgroundThread:
         self._thread: threading.Thread | None = None
 
     def add(self, task: Callable[[], None]) -> None:
-        """Queue `task`. Cheap: it wakes the thread up only if that sleeps."""
+        """Queue `task`. This is cheap, because a thread that is awake needs no wake-up."""
         self._tasks.append(task)
         if self._asleep:
             self._wake.set()
@@ -56,7 +56,7 @@ class BackgroundThread:
             worked = time.thread_time() - began
             self._wake.clear()
             self._asleep = True
-            if not self._tasks:  # tasks added from here on set the event
+            if not self._tasks:  # `add` sets the event for tasks that come later
                 if self._closed.is_set():
                     return
                 self._wake.wait()

@@ -20,11 +20,11 @@ class CanaryState(enum.Enum):
 
 
 class FailureBudget:
-    """Failure budget of one step: route responses, canary failures and canary requests in flight.
+    """Failure budget of one step: a limit of the canary's failures among the route's responses.
 
-    Invariant: `failures + open <= max_share * responses`. So the failures never exceed that share of
-    the responses, whatever the result of requests in flight. Requests of sequences, which cannot
-    change targets, are counted without a check.
+    Invariant: `failures + open <= max_share * responses`, with `open` requests of the canary in
+    flight. So the failures never exceed that share, even if all requests in flight fail. Requests of
+    sequences, which cannot change targets, are counted without a check.
     """
 
     __slots__ = ("failures", "max_share", "open", "responses")
@@ -34,7 +34,7 @@ class FailureBudget:
         self.responses = self.failures = self.open = 0
 
     def can_reserve(self) -> bool:
-        """Return whether one more request may fail."""
+        """Return whether the budget allows the failure of one more request."""
         return self.failures + self.open + 1 <= self.max_share * self.responses
 
     def begin_request(self) -> None:
@@ -54,8 +54,8 @@ class FailureBudget:
 class CanaryRun:
     """The run of one canary of a route. The caller holds the route's lock.
 
-    It is judged by the responses of its current step, because it may have become worse. It is also
-    judged by all its responses, because these are more.
+    The limits are checked twice. The responses of the current step show if the canary has become
+    worse. All responses give more evidence.
     """
 
     def __init__(self, spec: Canary, now_ns: int, state: CanaryState = CanaryState.RUNNING, step: int = 0) -> None:
@@ -99,7 +99,7 @@ class CanaryRun:
         return self.current.share if self.is_live else 0.0
 
     def evaluate(self, now_ns: int) -> bool:
-        """Judge the canary and advance it if its step is complete.
+        """Check the limits of the canary, and start the next step if the current one is complete.
 
         Returns whether the state or the step changed.
         """

@@ -30,9 +30,9 @@ class ResponseStats:
 
 
 def find_violation(limits: CanaryLimits, canary: ResponseStats, primary: ResponseStats, alpha: float) -> str:
-    """Return the limit that the canary certainly exceeds, as text, or "".
+    """Return a description of a limit that the canary exceeds with certainty, or "".
 
-    For a good canary this returns a text with a probability of at most `alpha`.
+    The probability of a false alarm is at most `alpha`, over all calls for one canary.
     """
     each = alpha / _TESTS
     return (

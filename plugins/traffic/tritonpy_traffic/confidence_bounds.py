@@ -1,4 +1,4 @@
-"""Confidence bounds for a failure rate that hold at all times simultaneously. Pure functions.
+"""Confidence bounds for a failure rate that remain valid if checked any number of times.
 
 A fixed-sample significance test, repeated after every response, would eventually reject every
 canary. These bounds use a test martingale: the likelihood of the outcomes under a uniform mixture

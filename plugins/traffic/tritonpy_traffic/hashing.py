@@ -1,10 +1,9 @@
 """Weighted rendezvous hashing, equal in every process and after every restart.
 
-The hash of some texts is BLAKE2b with a digest of 8 bytes over their UTF-8, joined by zero bytes.
-Its first 53 bits, as a big-endian number n, give the point (n + 0.5) / 2**53. A key goes to the
-target with the highest score -weight / ln(point of route, target and key). So each target gets its
-share of the keys. A changed weight moves keys only to the target that gained, or away from the one
-that lost.
+Texts are joined by zero bytes and hashed, as UTF-8, by BLAKE2b with a digest of 8 bytes. The first
+53 bits of the digest, as a big-endian number n, give the point (n + 0.5) / 2**53. A key goes to the
+target with the highest score -weight / ln(point(route, target, key)). So each target gets its share
+of the keys. If a weight grows, keys move only to its target; if it shrinks, only away from it.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ def point(*texts: str) -> float:
 
 
 def ranked(route: str, key: str, weights: Iterable[tuple[str, float]]) -> list[str]:
-    """Return the names of targets with a weight, in order of preference for `key`.
+    """Return the names of targets with a positive weight, in order of preference for `key`.
 
-    Without its first target, a key goes to its second.
+    If the first target is not available, the key goes to the second.
     """
     scores = [(-weight / log(point(route, name, key)), name) for name, weight in weights if weight > 0]
     return [name for _, name in sorted(scores, reverse=True)]

@@ -36,7 +36,7 @@ class Latencies:
         return sum(self.counts[bisect_left(_BOUNDS_NS, ns) + 1 :])
 
     def quantile(self, share: float) -> int:
-        """Return a latency (ns) that `share` of them do not exceed, 0 without data."""
+        """Return a latency in ns that a `share` of the latencies do not exceed; 0 without data."""
         for bound, below in self.bounds():
             if below and below >= share * self.count:
                 return bound

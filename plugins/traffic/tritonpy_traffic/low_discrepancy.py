@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-GOLDEN = 0.6180339887498949  # the number hardest to approximate by fractions
-# Its fractional part; different increments keep two sequences independent.
+GOLDEN = 0.6180339887498949  # the number that is hardest to approximate by fractions
+# The fractional parts of two square roots. Sequences with different increments are independent.
 SQUARE_ROOT_OF_2 = 0.41421356237309515
 SQUARE_ROOT_OF_3 = 0.7320508075688772
 

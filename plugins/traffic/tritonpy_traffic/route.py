@@ -35,9 +35,10 @@ _UNKNOWN = "Request for unknown model"
 
 
 class Route:
-    """A route.
+    """A route: sends requests to its targets, runs its canary, and counts responses.
 
-    `changed` is called under its lock when the route changes by itself. It must not block.
+    `changed(route)` is called, with the route's lock held, when a canary changes the route or an
+    operator promotes it or rolls it back. It must not block.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Route:
     def configure(self, spec: RouteSpec, revision: int, run: CanaryRun | None = None) -> None:
         """Apply `spec` from the next request on.
 
-        An unchanged live canary continues. `run` is a restored canary.
+        If the canary is unchanged and live, its run continues. `run` is the restored run of a canary.
         """
         with self.lock:
             before = None if self.revision == 0 else self.spec
@@ -87,7 +88,7 @@ class Route:
     def infer(self, request: InferRequest) -> None:
         """Send `request` to the first of its targets that accepts it.
 
-        Raises the error of the last target. Then the request is unchanged.
+        If none does, raises the error of the last target and leaves the request unchanged.
         """
         now = now_ns()
         copy = None if self.shadow_traffic is None else self.shadow_traffic.copy(request)
@@ -150,7 +151,7 @@ class Route:
                 routed.failure_budget.end_request(counted=False, failed=False)
 
     def _should_try_next(self, error: TritonError, routed: RoutedSink) -> bool:
-        """Return whether to try the next target: if this one is not ready, or if it is a canary."""
+        """Return whether to try the next target, because this one is a canary or not ready."""
         if isinstance(error, (NotFound, Unavailable, InvalidArgument)) and not self._serves(
             routed.target_counters.target
         ):
@@ -188,7 +189,7 @@ class Route:
             if routed.target_counters.missing:
                 routed.target_counters.missing = False
                 log.info("route %s: target %s serves again", self.name, target.label)
-            # The primary serves what the canary rejected.
+            # Another target accepted what the canary rejected: count a failure of the canary.
             if refused is not None and refused.run is not None:
                 refused.target_counters.add(0, failed=True)
                 refused.run.record_response(0, failed=True)
@@ -265,7 +266,7 @@ class Route:
         return True
 
     def evaluate(self) -> None:
-        """Judge the canary now. Without requests nothing else does."""
+        """Evaluate the canary now. Otherwise only responses trigger an evaluation."""
         with self.lock:
             if self.run is not None:
                 self._evaluate(self.run, now_ns())

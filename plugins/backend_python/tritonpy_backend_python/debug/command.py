@@ -17,8 +17,13 @@ from tritonpy_backend_python.debug.target import DebugTarget, find_target
 class DebugCommand(Command):
     """Run one model.py in the main thread, so that breakpoint() works.
 
-    tritonpy debug models/add --request request.json send one request from a file and print its
-    response tritonpy debug models/add --http-port 8000 serve requests of clients, one at a time
+    tritonpy debug models/add --request request.json
+
+    sends one request from a file and prints its response.
+
+    tritonpy debug models/add --http-port 8000
+
+    serves requests of clients, one at a time.
 
     The model runs in the process of this command with one instance, whatever isolation its
     configuration has. An exception prints its traceback; --pdb enters the debugger where it was
@@ -79,8 +84,7 @@ class DebugCommand(Command):
                 "give either --request FILE or a port (--http-port N, --grpc-port N) as the source of requests"
             )
         _log(arguments.verbose, is_live)
-        # These imports need the server and the runtime of models. Help and argument errors work
-        # without them.
+        # Late imports: help and argument errors do not need the server and the runtime of models.
         from tritonpy_backend_python.debug.client import send_request
         from tritonpy_backend_python.debug.request_file import read_request
         from tritonpy_backend_python.debug.session import Session

@@ -57,8 +57,8 @@ class FileRequest(msgspec.Struct):
 def read_request(file: Path, header_length: int | None) -> FileRequest:
     """Read a request file.
 
-    The first `header_length` bytes are JSON text; binary tensors follow. With None, the whole file is
-    JSON text. Raises `StartupError` if the file is not a valid request.
+    The first `header_length` bytes are JSON text; binary tensors follow. With None, the whole file
+    is JSON text. Raises `StartupError` if the file is not a valid request.
     """
     try:
         content = file.read_bytes()

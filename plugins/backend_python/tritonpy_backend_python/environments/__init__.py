@@ -18,8 +18,8 @@ leads to a new build.
 
 The cache is the backend's option `environments-dir`, or `$XDG_CACHE_HOME/tritonpy/environments`, or
 `~/.cache/tritonpy/environments`. Every build first removes environments that were unused for 30
-days; `prune` does so at any time. An environment is never removed while a process uses it. This also
-holds for processes on other machines that share the folder, if the file system supports locks.
+days; `prune` does so at any time. An environment is never removed while a process uses it. If the
+folder is shared with other machines and its file system supports locks, their processes count, too.
 """
 
 from __future__ import annotations

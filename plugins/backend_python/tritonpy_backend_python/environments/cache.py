@@ -38,7 +38,7 @@ class EnvironmentCache:
         `build` gets the empty folder and the descriptor of its lock. Every process that `build`
         starts must inherit the descriptor, so that the folder stays locked while one of them writes
         there, even if this process is killed. If `build` raises an exception, the environment is
-        removed. Raises `Internal` if the cache cannot be created.
+        removed. Raises `Internal` if the cache cannot be created or other users may write to it.
         """
         self._create(log)
         entry = EnvironmentEntry(self.folder, name)

@@ -2,9 +2,9 @@
 
 Two archives are equal if their contents are. Names and times do not matter: image builds set all
 times to one value, and copies keep the time of the original. Reading gigabytes at every start is
-slow, so the digest of a large file is cached. It is valid while the file's inode, size and both times
-are the same. A replaced or changed file has another inode or change time, which no copying tool can
-set.
+slow, so the digest of a large file is cached. It is valid while the file's inode, size and both
+times are the same. A replaced or changed file has another inode or change time, which no copying
+tool can set.
 """
 
 from __future__ import annotations

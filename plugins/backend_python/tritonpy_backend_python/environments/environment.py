@@ -47,7 +47,7 @@ class Environment:
 
 
 def folder_variables(folder: Path, below: Mapping[str, str]) -> dict[str, str]:
-    """Return `below` with the variables that activating the environment in `folder` sets."""
+    """Return `below` plus the variables that an activation of `folder`'s environment sets."""
     path = below.get("PATH") or os.environ.get("PATH", os.defpath)
     variables = {**below, "PATH": f"{folder / 'bin'}{os.pathsep}{path}"}
     if (folder / "pyvenv.cfg").exists():

@@ -23,10 +23,10 @@ REPACK = "install '{package}' in the environment that was packed, and pack it ag
 def execution_environment(
     value: str, model_directory: Path, cache: EnvironmentCache, log: logging.LoggerAdapter[logging.Logger]
 ) -> Environment:
-    """Return the environment at `value`.
+    """Return the environment in `value`, the path of an archive or a folder.
 
-    An archive is extracted once per content. Raises `InvalidArgument` if a path in the model's
-    folder leads out of it, and `Internal` if there is no environment.
+    An archive is extracted once per content. Raises `InvalidArgument` if a path relative to the
+    model's folder leads out of it, and `Internal` if there is no environment.
     """
     path = _located(value, model_directory)
     log.info("Using Python execution env %s", path)

@@ -1,9 +1,10 @@
 """The requirements.txt of a model, with all local files that it names.
 
-Paths are resolved as pip and uv do. `-r` and `-c` are relative to the file that contains them. Paths
-of packages, `-e` and `-f` are relative to the folder of requirements.txt, in which the installer
-runs. The digest includes the contents of all these files, so a changed wheel, constraint or source
-file leads to another environment. For URLs and variables such as `${TOKEN}`, only the text counts.
+Paths are resolved as pip and uv do. `-r` and `-c` are relative to the file that contains them.
+Paths of packages, `-e` and `-f` are relative to the folder of requirements.txt, in which the
+installer runs. The digest includes the contents of all these files, so a changed wheel, constraint
+or source file leads to another environment. For URLs and variables such as `${TOKEN}`, only the
+text counts.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from tritonpy import InferRequest
 
 
 class InflightRequests:
-    """Requests by the numbers that the model's objects use. Each method is safe in any thread."""
+    """Requests by number. The model's objects use these numbers. Thread-safe."""
 
     def __init__(self) -> None:
         self._last = -1

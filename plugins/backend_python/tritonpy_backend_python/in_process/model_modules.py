@@ -19,7 +19,7 @@ _serial = count(1)
 
 
 class LocalCode:
-    """The modules of one instance, which are its own, as in a worker.
+    """The modules of one instance. As in a worker, instances do not share modules.
 
     `path` is the file of its class. `extra` are additional builtins of the code. Raises
     `ModelContractError` if the file does not exist.

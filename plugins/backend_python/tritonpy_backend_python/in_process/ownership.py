@@ -10,9 +10,9 @@ import numpy as np
 
 
 def has_other_references(holder: Any, attribute: str) -> bool:
-    """Return true if anything besides `holder`'s attribute may reach the memory of its array.
+    """Return true if anything else than `holder`'s attribute may refer to its array's memory.
 
-    That can be other references, views, or owners that are not arrays.
+    That can be other references, views, or an owner of the memory that is not an array.
     """
     while _references(holder, attribute) == _ALONE:
         array = getattr(holder, attribute)
@@ -29,5 +29,5 @@ def _references(holder: Any, attribute: str) -> int:
     return getrefcount(array)
 
 
-# The count in this version of Python.
+# The reference count without other references, which depends on Python's version.
 _ALONE = _references(SimpleNamespace(array=np.empty(1)), "array")

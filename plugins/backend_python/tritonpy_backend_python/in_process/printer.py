@@ -10,10 +10,10 @@ from tritonpy_worker.host import Host
 
 
 class Printer:
-    """Logs the lines that a model's own code prints, with the current requests.
+    """Logs the lines that a model's own code prints, with the IDs of current requests.
 
-    The process's streams are unchanged. They get the output of other code, such as libraries, and
-    `print` with a `file`.
+    The process's streams are not replaced. They receive the output of other code, such as
+    libraries. `print` with a `file` writes to that file.
     """
 
     def __init__(self, host: Host) -> None:
@@ -28,7 +28,7 @@ class Printer:
         file: TextIO | None = None,
         flush: bool = False,
     ) -> None:
-        """Replace the builtin function."""
+        """Print like the builtin function, which this method replaces."""
         if file is not None:
             builtins.print(*values, sep=sep, end=end, file=file, flush=flush)
         else:

@@ -11,7 +11,7 @@ from .api.tensor import Tensor
 def added_inputs(tensors: Sequence[Tensor], count: int) -> list[list[Tensor]]:
     """Return the added inputs of each of `count` requests or slots.
 
-    `tensors` have a row for each.
+    Each of the `tensors` has one row per request or slot.
     """
     columns = [_rows(tensor, count) for tensor in tensors]
     return [[rows[row] for rows in columns] for row in range(count)]

@@ -54,8 +54,8 @@ def fork() -> int:
 class RandomState:
     """The state of the random generators, for forks.
 
-    Each fork has different random numbers, unless the model's code seeds the generators. Create this
-    object before the code is imported and call `detect_seeding` afterwards.
+    Each fork has different random numbers, unless the model's code seeds the generators. Create
+    this object before the code is imported and call `detect_seeding` afterwards.
     """
 
     def __init__(self) -> None:

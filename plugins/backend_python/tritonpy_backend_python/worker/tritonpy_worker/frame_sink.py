@@ -24,7 +24,7 @@ class FrameSink(WorkerSink):
         self._closed_sender = InferenceResponseSender.closed_after_one(host)
 
     def respond(self, requests: Requests, responses: Sequence[InferenceResponse | None]) -> None:
-        # All rows first: if one fails, no response has been added yet.
+        # Create all rows first: if one fails, no response has been added yet.
         rows = [
             () if response is None else output_row(response, request._output_names)
             for request, response in zip(requests, responses)

@@ -38,7 +38,7 @@ class Host(ABC):
         return 0
 
     def end_abandoned(self, request: int, begun: bool) -> None:
-        """Send the final response of a deleted sender, an error unless it has `begun`."""
+        """End a request whose sender was deleted; send an error unless it has `begun` to respond."""
         if begun:
             self.send(request, None, True)
         else:
@@ -104,6 +104,8 @@ class Host(ABC):
     def query(self, verb: str, arguments: dict[str, Any]) -> Any:
         """Query the server and wait. Raises `TritonModelException` with the server's reason.
 
+        Each line lists a verb, its arguments and its result:
+
         "metric_family" {name, description, kind: "COUNTER", "GAUGE" or "HISTOGRAM"}: its number.
         "metric" {family, labels: {text: text}, buckets: a list of numbers, or None}: its number.
         "metric_value" {metric}: a number.
@@ -121,8 +123,7 @@ class Host(ABC):
 
 
 # The host of the running code. A worker process has one. In the server's process, each call into a
-# model sets its own, and threads that a model starts are identified by the model's code on their
-# stack.
+# model sets its own. For threads that a model starts, the model's code on their stack has the host.
 HOST_OF_CODE = "__tritonpy_host__"  # name of a builtin of a model's modules
 _CURRENT: ContextVar[Host | None] = ContextVar("tritonpy_host", default=None)
 _process_host: Host | None = None
@@ -135,7 +136,7 @@ def find() -> Host | None:
 
 @contextmanager
 def using(host: Host) -> Iterator[None]:
-    """Use `host` for the code in this context and for coroutines that it starts."""
+    """Make `host` the current host in this context and in coroutines that its code starts."""
     token = _CURRENT.set(host)
     try:
         yield

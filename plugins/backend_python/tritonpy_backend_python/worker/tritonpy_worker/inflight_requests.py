@@ -1,4 +1,4 @@
-"""State of received requests until their final response, apart from the model's objects."""
+"""The runtime's own state of received requests, until their final response."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NULL_REQUEST = -1
 
 
 class InflightRequests:
-    """State by request number.
+    """The state of each request, by number. Thread-safe.
 
-    Each method is thread-safe. Requests with a non-final response have a window.
+    A request has a window from its first response on, if that is not final.
     """
 
     def __init__(self, windows: Windows) -> None:
@@ -65,7 +65,10 @@ class InflightRequests:
             self._traces.pop(number, None)
 
     def tidy(self, waiting: Sized) -> None:
-        """Remove late cancellations. `waiting` are the executions that have not started."""
+        """Remove cancellations that arrived after the final response of their request.
+
+        `waiting` are the executions that have not started.
+        """
         late = self.cancelled - self._unfinished
         if late and not waiting:  # a request always arrives before its cancellation
             self.cancelled -= late

@@ -14,24 +14,24 @@ def limit(size: int) -> None:
     """Limit the process's private writable memory, libraries included, to `size` bytes.
 
     This uses RLIMIT_DATA, because RLIMIT_AS also counts reserved memory: CUDA and allocators
-    reserve far more than they use. Shared memory and files of the server are not counted, thread
-    stacks are (8 MiB each on Linux). Raises `OSError` and `ValueError` if the system rejects the
-    limit.
+    reserve far more than they use. Thread stacks count (8 MiB each on Linux); shared memory and
+    files of the server do not. Raises `OSError` or `ValueError` if the system rejects the limit.
     """
     resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
 class Reserve:
-    """Memory that is freed while a `MemoryError` is reported."""
+    """Reserved memory, which is freed while a `MemoryError` is reported."""
 
     def __init__(self) -> None:
         self._held: bytearray | None = bytearray(_RESERVE)
 
     @contextmanager
     def released_for(self, error: BaseException) -> Iterator[None]:
-        """Free the reserve to report `error`.
+        """Free the reserve in this context, if `error` is a `MemoryError`.
 
-        Afterwards, clear the frames that hold the model's objects.
+        At the end, clear the frames of `error`, which refer to the model's objects, and allocate the
+        reserve again.
         """
         if not isinstance(error, MemoryError):
             yield

@@ -17,7 +17,7 @@ _NO_NAMES = ("__name__",)  # lets an import return the module itself, not its to
 
 
 class _Loader(SourceFileLoader):
-    """Runs a module with its model's builtins."""
+    """Loads modules that use their model's builtins instead of Python's."""
 
     def __init__(self, name: str, path: str, own: Mapping[str, Any]) -> None:
         super().__init__(name, path)
@@ -30,7 +30,7 @@ class _Loader(SourceFileLoader):
 
 
 class _Finder(MetaPathFinder):
-    """Finds the modules of open packages. The process asks it for every import."""
+    """Finds the modules of open packages. Python calls it for every import in the process."""
 
     def __init__(self) -> None:
         self.builtins: dict[str, Mapping[str, Any]] = {}
@@ -51,11 +51,12 @@ _FINDER = _Finder()
 
 
 class ModelPackage:
-    """A package with a unique name and the files in `folders`, against collisions of modules.
+    """A package with a unique name for the files in `folders`, so that models do not collide.
 
-    Its code imports these files by absolute name as if the folders were at the end of `sys.path`,
-    which is not changed. Relative imports work too. Imports by a string (importlib, pickle) only
-    find them under the package's name. `extra` are additional builtins of the code.
+    Its code can import these files by absolute name, as if the folders were at the end of
+    `sys.path`, which is not changed. Relative imports also work. Imports by a string (importlib,
+    pickle) find the files only under the package's name. `extra` are additional builtins of the
+    code.
     """
 
     def __init__(self, name: str, folders: Sequence[str], extra: Mapping[str, Any]) -> None:
@@ -91,7 +92,7 @@ class ModelPackage:
         fromlist: Sequence[str] = (),
         level: int = 0,
     ) -> Any:
-        """Replace `__import__`."""
+        """Import a module for the package's code, which uses this method as `__import__`."""
         top = name.partition(".")[0]
         if level or not self._owns(top):
             return builtins.__import__(name, globals, locals, fromlist, level)

@@ -1,4 +1,4 @@
-"""Output of models: complete lines go to the server's log, with the current requests."""
+"""Output of models: complete lines go to the server's log, with the IDs of current requests."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Lines(io.BufferedIOBase):
 
 
 class Output:
-    """Replaces the process's two streams. Direct writes to the descriptors are not affected."""
+    """Replaces stdout and stderr of the process. Direct writes to descriptors are unchanged."""
 
     def __init__(self) -> None:
         self._streams = [_Lines(descriptor) for descriptor in (1, 2)]

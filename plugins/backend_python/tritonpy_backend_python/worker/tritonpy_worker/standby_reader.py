@@ -14,7 +14,7 @@ _TICK_S = 0.1
 class StandbyReader:
     """Reads the channel while event loops wait (`awaited` is not empty) and no other thread reads.
 
-    If `ticking`, it also polls for queries of the server while the model computes.
+    After `start(ticking=True)`, it also polls for queries of the server while the model computes.
     """
 
     def __init__(self, channel: Channel, awaited: Sized) -> None:

@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-# Calls back once, at free capacity or cancellation.
+# Calls the callback once, when there is capacity or the request is cancelled.
 WhenReady = Callable[[Callable[[], None]], None]
 
 
@@ -51,7 +51,7 @@ def current_flow_control() -> TaskFlowControl | None:
 
 
 def flow_controlled_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-    """Create a task whose steps wait while a stream of the task is full (a task factory)."""
+    """Create a task whose next step waits while a stream of the task is full; a task factory."""
     return asyncio.Task(_run_flow_controlled(coroutine), loop=loop, **options)
 
 

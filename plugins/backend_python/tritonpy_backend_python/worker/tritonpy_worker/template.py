@@ -25,9 +25,9 @@ from .response_frame import ResponseFrame
 
 
 class Template:
-    """Handles "auto_complete", "fork" and "become" in the main thread.
+    """Handles the queries "auto_complete", "fork" and "become" in the main thread.
 
-    No other thread may exist, for safe forks.
+    The process has no other thread, so that it can fork safely.
     """
 
     def __init__(self, channel: Channel, parent_watcher: ParentWatcher, output: Output) -> None:
@@ -82,8 +82,8 @@ class Template:
             finally:
                 self._output.end_lines()
 
-        # Its side effects must not be visible to instances. In Triton it runs in a separate
-        # process.
+        # In a fork if possible: instances must not see its side effects. Triton, too, uses a
+        # separate process.
         self._reply(frame, act if self._fork_obstacle else lambda: run_in_fork(act))
 
     def _make_worker(self, verb: str, frame: Frame) -> bool:
@@ -94,7 +94,7 @@ class Template:
                 self._random_state.reseed()
                 return True
             self._children.add(pid)
-            # Only the worker's, so that the server sees their end.
+            # Only the worker may keep these open, so that the server notices when it ends.
             for descriptor in frame.take_descriptors():
                 os.close(descriptor)
             self._reply(frame, lambda: {"pid": pid})
@@ -107,7 +107,7 @@ class Template:
 
     @staticmethod
     def _take_over(frame: Frame) -> int:
-        """Take over the worker's descriptors. Return its socket."""
+        """Redirect the output to the worker's descriptor. Return the descriptor of its socket."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         connection, output = frame.take_descriptors()
         os.dup2(output, 1)

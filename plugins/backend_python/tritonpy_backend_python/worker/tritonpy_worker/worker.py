@@ -34,7 +34,7 @@ class ModelWorker:
         self._own_threads = threads()
         self._traffic = SequentialTraffic()
         self._progress: Progress
-        self._usual_ns = 0  # approximately the longest of the latest executions
+        self._usual_ns = 0  # approximately the longest of the last few executions
         channel.on(Kind.START, self._take)
         channel.on(Kind.STOP, self._take)
         channel.on(Kind.EXECUTE, self._take_batches)
@@ -92,7 +92,7 @@ class ModelWorker:
             if not isinstance(received, ReceivedBatches):
                 return
             batches = received.batches(instance.host, instance.outputs, instance.host.inflight, instance.strings)
-            # It holds the inputs, whose shared memory returns as soon as the model releases them.
+            # It refers to the inputs, whose shared memory is released with the last reference.
             del received
             self._execute(instance, batches)
 

@@ -70,7 +70,7 @@ def export(datatype: str, shape: tuple[int, ...], data: Any) -> Any:
 
 
 class _Region:
-    """An object that numpy makes an array of. It becomes the array's base."""
+    """A memory region from which numpy makes an array. The array keeps it alive as its base."""
 
     def __init__(self, owner: Any, interface: dict[str, Any]) -> None:
         self._owner = owner

@@ -34,7 +34,7 @@ class MetricKind(Enumeration):
 class _Series:
     """A family on the server.
 
-    It outlives the family's object in metrics, which then raise errors.
+    Metrics keep this object when the `MetricFamily` is deleted. Their methods then raise errors.
     """
 
     def __init__(self, host: Host, kind: MetricKind, family: int) -> None:
@@ -46,10 +46,7 @@ class _Series:
         self._lock = Lock()
 
     def metric(self, labels: dict[str, str], buckets: list[float] | None) -> int:
-        """Return the server's number of the metric with these labels.
-
-        The same labels have the same metric.
-        """
+        """Return the server's number of the metric with these labels, which is created if new."""
         key = (frozenset(labels.items()), tuple(buckets or ()))
         with self._lock:
             if key not in self._metrics:

@@ -17,9 +17,10 @@ from .errors import TritonModelException
 class Tensor:
     """A named array.
 
-    `_data` is the form that is sent: a C-contiguous array of the tensor's shape (BF16: its bits as
-    uint16), for BYTES a flat uint8 array in wire format (see `strings`), on a device a
-    `DeviceArray`. `_strings` is the array of objects of a BYTES tensor, once it exists.
+    `_data` is the form that is sent. It is a C-contiguous array of the tensor's shape; for BF16, it
+    has the bits as uint16. For BYTES, it is a flat uint8 array in wire format (see `strings`). On a
+    device, it is a `DeviceArray`. `_strings` is the array of objects of a BYTES tensor, once it
+    exists.
     """
 
     __module__ = "c_python_backend_utils"
