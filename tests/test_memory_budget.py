@@ -143,7 +143,7 @@ def spied_evictions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         models = self._table.ready(key)
         gone = evict(self, key)
         if gone:
-            seen.append(sum(model.open for model in models))
+            seen.append(sum(model.in_flight for model in models))
         return gone
 
     monkeypatch.setattr(LazyModelManager, "evict", spied)

@@ -27,7 +27,7 @@ class BackgroundReader:
         self._begun = 0  # number of executions begun
         self._busy = False
         self._asleep = False
-        Thread(target=self._run, name="deputy", daemon=True).start()
+        Thread(target=self._run, name="background reader", daemon=True).start()
 
     def begin(self) -> None:
         """Record that the main thread stops reading."""
