@@ -33,9 +33,9 @@ class OnnxRuntimeBackend(Backend):
     request_parameters: ClassVar[frozenset[str] | None] = frozenset()
     default_filenames: ClassVar[tuple[str, ...]] = (DEFAULT_FILENAME,)
     platforms: ClassVar[tuple[str, ...]] = ("onnxruntime_onnx",)
-    # Triton runs two on the CPU. Here a second one would only wait for the GIL and for cores that
-    # the first one's threads use: int32[8,16] add/sub does 70k runs/s with one and 38k with two, a
-    # 1024-wide network 860 and 680.
+    # Triton runs two on the CPU. Here a second one would only wait for the GIL, and for cores that
+    # the first one's threads use. int32[8,16] add/sub does 70k runs/s with one and 38k with two. A
+    # 1024-wide network does 860 and 680.
     default_instance_count: ClassVar[int] = 1
     uses_gpu: ClassVar[bool] = has_cuda()
     runs_on_any_thread: ClassVar[bool] = True

@@ -134,9 +134,9 @@ class BoundExecution:
 
 
 def to_array(tensor: Tensor, info: TensorInfo) -> Array:
-    """Return the array that ONNX Runtime expects:
+    """Return the array that ONNX Runtime expects.
 
-    `str` elements for BYTES, no dimensions for scalars.
+    It has `str` elements for BYTES, and no dimensions for a scalar.
     """
     array = _decode_strings(tensor) if tensor.datatype == "BYTES" else tensor.numpy()
     return array if info.dims else reshape_array(array, ())

@@ -24,8 +24,8 @@ SESSION_PATHS = (
     "session.resource_cuda_partitioning_settings",
 )
 """Session parameters whose values are paths on the server."""
-# Spinning threads take CPU time from the server's event loop. On two cores they double the CPU time
-# per batch, cost a small network a fifth of its throughput, and do not help a large one.
+# Spinning threads take CPU time from the server's event loop. On two cores, they double the CPU
+# time per batch. A small network loses a fifth of its throughput, and a large one gains nothing.
 _DEFAULT_ENTRIES = {"session.intra_op.allow_spinning": "0", "session.inter_op.allow_spinning": "0"}
 
 

@@ -1,4 +1,4 @@
-"""The head of a request queue that can form one batch, updated incrementally."""
+"""The longest head of a request queue that fits into one batch, updated incrementally."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BatchWindow:
         self._epoch = 0
 
     def update(self, queue: RequestQueue) -> Pending:
-        """Return the head of `queue`. It has at least one request if the queue has."""
+        """Return the head of `queue`, which is empty only if the queue is."""
         pending = self._pending
         if queue.epoch != self._epoch:
             self._reset(queue.epoch)

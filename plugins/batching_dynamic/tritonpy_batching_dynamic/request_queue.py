@@ -39,11 +39,11 @@ class RequestQueue:
     applies to the others. A level without its own policy exists only while requests wait in it,
     because priorities go up to 2^64.
 
-    `line()` returns an empty line for one level. None: each level runs in order of arrival.
+    `line` makes an empty queue for one level; without it, each level runs in order of arrival.
 
     `size` is the number of waiting requests. `in_order` means that the first request is the oldest.
     `epoch` increases with every change except a request added at the very end. No timeout is due
-    before `next_deadline` (ns), which may be early but is never late.
+    before `next_deadline` (ns), which may be earlier than the first timeout but is never later.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class RequestQueue:
         configured = dict(policies or {}) if levels else {default_level: default_policy}
         self._configured = frozenset(configured)
         self._levels: dict[int, _Level] = {}
-        # Both in execution order. Level i has the lines 2i and 2i+1.
+        # Both in execution order. The requests of level i are in the lines 2i and 2i + 1 (delayed).
         self._order: list[_Level] = []
         self._lines: list[WaitingQueue] = []
         self._deadlines: dict[InferRequest, int] = {}

@@ -31,8 +31,8 @@ HOLD_VARIABLE = "TRITONSERVER_DELAY_SCHEDULER"
 class DynamicScheduler(Scheduler):
     """Serves models with `dynamic_batching`. The parameter `batch_policy` names the policy.
 
-    All instances share one queue. The environment variable TRITONSERVER_DELAY_SCHEDULER, for tests,
-    holds all requests back once, until that many are queued at the same time.
+    All instances share one queue. For tests, the environment variable TRITONSERVER_DELAY_SCHEDULER
+    delays the first batch until that many requests are queued.
     """
 
     def __init__(self, context: SchedulerContext) -> None:
@@ -52,7 +52,7 @@ class DynamicScheduler(Scheduler):
         # Cached, because an instance calls several times per batch.
         self._decision: Run | Wait = Wait(0)
         self._decision_end_ns = 0
-        self._free_ns = 0  # since when an instance is free for the pending requests
+        self._free_ns = 0  # when an instance became free for the pending requests, 0 if unknown
         self._reports_cuts = type(self._policy).cut is not BatchPolicy.cut
         self._hold_until_size = _requests_to_hold()
         self._stopped = False

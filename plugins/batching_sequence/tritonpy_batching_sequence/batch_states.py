@@ -14,7 +14,7 @@ class BatchStates:
 
     def __init__(self, states: ImplicitStates) -> None:
         self._states = states
-        # A rescheduled request has no batch when its states are collected.
+        # By request, because a rescheduled request has no `batch` when its states are collected.
         self._batch_rows: dict[InferRequest, tuple[Batch, int]] = {}
 
     def add(self, batch: Batch, sequences: Sequence[LiveSequence | None], slots: Sequence[InferRequest | None]) -> None:

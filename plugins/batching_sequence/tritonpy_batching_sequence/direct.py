@@ -14,8 +14,8 @@ from tritonpy_batching_sequence.strategy import KeyOf, Strategy, compatible
 class Direct(Strategy):
     """Runs every ready sequence that is compatible with the one in the lowest slot.
 
-    If both a delay and a slot utilization are configured, a batch waits for the earlier of two
-    events: enough slots are ready, or the oldest request has waited for the delay.
+    With both a delay and a slot utilization, a batch runs as soon as enough slots are ready, or
+    when the oldest request has waited for the delay.
     """
 
     def __init__(self, slots: int, delay_ns: int, utilization: float, key_of: KeyOf | None) -> None:

@@ -19,9 +19,9 @@ class Iterations:
         self._numeric_ids = count(1)
 
     def begin(self, request: InferRequest, live: Container[int | str]) -> None:
-        """Give `request` an id that no sequence in `live` has.
+        """Give `request` a sequence id that is not in `live`, unless the client has set one.
 
-        An id from the client is kept, and then the client must set the START flag.
+        With its own id, the client must also set the START flag.
         """
         given = request.sequence
         if given is not None and given.id:

@@ -19,12 +19,12 @@ class LiveSequence:
 
     A START flag on a later request restarts the sequence in the same object and slot.
 
-    `waiting` holds its queued requests in order, `running` those that an instance executes. The
+    `waiting` contains its queued requests in order, `running` those that an instance executes. The
     sequence occupies `slot` of `group`. Without a group it waits in the backlog, until
     `deadline_ns` at most. `begun` means that an instance has received a request, so the sequence
-    cannot move. `ended` means that no further request may join; another sequence may then use the
-    id. `state` holds the model's implicit states between requests, None before the first request
-    runs.
+    must stay at that instance. `ended` means that it accepts no further request; another sequence
+    may then use the id. `state` contains the model's implicit states between requests. It is None
+    before the first request runs.
     """
 
     __slots__ = ("begun", "deadline_ns", "ended", "group", "id", "ready_ns", "running", "slot", "state", "waiting")

@@ -10,7 +10,7 @@ from tritonpy_batching_sequence.strategy import KeyOf, Strategy
 
 
 class Oldest(Strategy):
-    """Lets a batch policy decide about the first `max_rows` compatible candidates."""
+    """Lets a batch policy select from the first `max_rows` compatible ready sequences."""
 
     def __init__(self, policy: BatchPolicy, max_rows: int, key_of: KeyOf | None) -> None:
         self._policy = policy
@@ -18,7 +18,7 @@ class Oldest(Strategy):
         self._key_of = key_of
 
     def choose(self, group: SlotGroup, now_ns: int) -> Decision:
-        """Return the candidates to run, or the time (ns) until which the policy waits."""
+        """Return the sequences to run, or the time (ns) until which the policy waits."""
         head = list(islice(group.ready, self._max_rows))
         if self._key_of is not None:
             key_of, first_key = self._key_of, self._key_of(head[0])

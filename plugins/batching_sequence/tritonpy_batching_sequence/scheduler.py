@@ -57,7 +57,7 @@ class SequenceScheduler(Scheduler):
             one_at_a_time=oldest or bool(self._states) or self._iterations is not None,
         )
         self._delay = delay_from_environment(each_instance=oldest)
-        # The instance is fixed, and a waiting batch cannot grow.
+        # Prefetching costs nothing: the instance is fixed, and batches of one row cannot grow.
         self.prefetch = oldest and rows == 1
         self._stopped = False
 
@@ -120,7 +120,7 @@ class SequenceScheduler(Scheduler):
         return self._table.due(now_ns)
 
     def released(self, request: InferRequest, reschedule: bool) -> None:
-        """Make the sequence's next request ready, or release its slot."""
+        """Make the next request of the finished request's sequence ready, or release its slot."""
         sequence = self._table.sequence_of(request)
         if sequence is not None and self._states:
             self._batch_states.collect(sequence, request)

@@ -31,7 +31,7 @@ class SequenceTable:
         self._idle_ns = idle_ns
         self._one_at_a_time = one_at_a_time
         self._live: dict[int | str, LiveSequence] = {}
-        # Of every waiting or running request.
+        # The sequence of every waiting or running request.
         self._sequences: dict[InferRequest, LiveSequence] = {}
         self._free: list[tuple[bool, int, int]] = []  # (instance is down, slot, instance)
         self._has_down_groups = False
@@ -99,7 +99,7 @@ class SequenceTable:
             return None
         sequence.running.remove(request)
         sequence.waiting.appendleft(request)
-        if sequence.group is None:  # Pulling its last request had released the slot.
+        if sequence.group is None:  # `pull` of its last request has released the slot
             sequence.begun = False
             self._assign_slot(sequence)
         if sequence.group is not None:
@@ -166,7 +166,7 @@ class SequenceTable:
         return self._deadline_ns if self._deadline_ns != NEVER else None
 
     def stamp(self, now_ns: int) -> None:
-        """Set the time of sequences that became ready or idle since the last call."""
+        """Record `now_ns` for sequences that became ready or idle since the last call."""
         if self._unstamped:
             for sequence in self._unstamped:
                 if not sequence.ready_ns:
@@ -191,13 +191,11 @@ class SequenceTable:
         self._promote()
 
     def mark_down(self, instance: int) -> list[InferRequest]:
-        """End the sequences that have begun at `instance`.
+        """End the sequences that have begun at `instance`; return their waiting requests.
 
-        Remove and return their waiting requests.
-
-        Requests from the next START flag on are kept. Other sequences move to free slots of other
-        instances. Until `mark_up`, new sequences use this instance only if the others have no free
-        slot.
+        The returned requests are removed. Requests from the next START flag on are kept, because
+        they restart the sequence. Other sequences move to free slots of other instances. Until
+        `mark_up`, new sequences use this instance only if the others have no free slot.
         """
         group = self.groups.get(instance)
         begun = [sequence for sequence in group.sequences() if sequence.begun] if group is not None else []

@@ -52,19 +52,17 @@ class ImplicitStates:
         ]
 
     def shapes(self, state: SequenceState | None) -> tuple[tuple[int, ...], ...]:
-        """Return the shapes that must be equal for two sequences to share a batch.
+        """Return the shapes of `state`. Two sequences can share a batch if these are equal.
 
-        None means a sequence that begins with its next request.
+        `state` is None for a sequence that begins with its next request.
         """
         return tuple([tensor.shape for tensor in state or self._initial]) if self._varies else ()
 
     def rows(self, states: Sequence[SequenceState | None]) -> list[Tensor]:
-        """Return `Batch.states` for slots with `states`.
+        """Return `Batch.states` for slots with these states.
 
-        None is a slot without data, which gets zeros.
-
-        At least one state is not None, and their `shapes` are equal. A single row is returned
-        without a copy.
+        A slot without data has None and gets zeros. At least one state must not be None, and all
+        `shapes` must be equal. A single row is returned without a copy.
         """
         if len(states) == 1 and states[0] is not None:
             return list(states[0])

@@ -21,7 +21,7 @@ class Strategy(ABC):
     def choose(self, group: SlotGroup, now_ns: int) -> Decision:
         """Return the sequences whose next requests run together now.
 
-        Otherwise returns the latest time (ns) at which to call again.
+        If no batch can run now, return the latest time (ns) at which to call again.
         """
 
     def rows(self, group: SlotGroup, chosen: Sequence[LiveSequence]) -> Sequence[LiveSequence | None]:

@@ -26,12 +26,12 @@ _HEADROOM = 1.1  # minimum throughput of a batch size relative to the arrival ra
 class SloPolicy(BatchPolicy):
     """Keeps the latency of requests within `slo_ms` at the highest possible throughput.
 
-    A batch is as large as the target allows when all instances are busy: a request waits for the
-    end of one batch and runs in the next. Batches are never so small that requests arrive faster
-    than they run. Requests that miss the target run in batches of nearly full throughput. No
-    request is dropped. An instance waits for further requests only while that pays off and every
-    pending request can still be in time. `WaitTuner` judges this by batch costs, `Trials` by
-    measured rates.
+    A batch is as large as the target allows while all instances are busy. In that case, a request
+    waits for the end of one batch and runs in the next. Batches are never so small that requests
+    arrive faster than they run. Requests that miss the target run in batches of nearly full
+    throughput. No request is dropped. An instance waits for further requests only while that
+    increases throughput and every pending request can still meet the target. `WaitTuner` estimates
+    the gain from batch costs, `Trials` measures it.
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -43,7 +43,7 @@ class SloPolicy(BatchPolicy):
         self._wait_tuner = WaitTuner()
         self._trials = Trials()
         self._steady_rows = self._quick_rows = self._largest
-        # Wait of the oldest request when an instance becomes free, in batches.
+        # How long the oldest request has waited when an instance becomes free, in batch durations.
         self._waits = Quantile(0.9, 0.05, 1.0)
         self._opportunity = (0, 0)  # start of the last opportunity, and its pending rows
         self._arrivals: list[tuple[int, int]] = []  # arrivals since then: (time, rows)
@@ -74,7 +74,7 @@ class SloPolicy(BatchPolicy):
         return Run(len(pending.sizes))
 
     def cut(self, pending: Pending, count: int, now_ns: int) -> None:
-        """Learn whether waiting at the last opportunity would have paid off."""
+        """Learn from the latest arrivals whether a longer wait would have been better."""
         fresh = [
             (request.queued_ns, rows)
             for request, rows in zip(pending.requests, pending.sizes, strict=True)
@@ -101,7 +101,7 @@ class SloPolicy(BatchPolicy):
         self._set_sizes()
 
     def _limit(self, rows: int, left_ns: int) -> int:
-        """Return how many of `rows` may run now. The oldest has `left_ns` left."""
+        """Return the limit of the rows that run now. The oldest of `rows` has `left_ns` left."""
         costs, limit = self._costs, self._steady_rows
         if rows <= limit:
             return limit
@@ -121,7 +121,7 @@ class SloPolicy(BatchPolicy):
         return self._quick_rows / max(self._costs.cost(self._quick_rows), 1.0)
 
     def _rows_for(self, rate: float) -> int:
-        """Return the rows of the smallest batches that reach `rate` rows per ns on one instance."""
+        """Return the smallest batch size that reaches `rate` rows per ns on one instance."""
         left = 1 - rate * self._costs.row_ns
         return min(self._largest, int(rate * self._costs.fixed_ns / left) + 1) if left > 0 else self._largest
 

@@ -18,12 +18,13 @@ class _Stage(Enum):
 
 
 class Trials:
-    """Periodically tries the alternative for one period and keeps the one with the higher rate.
+    """Decides whether to wait, by trying the alternative now and then for one period.
 
-    Batch costs are known only for sizes that ran. A policy that always waits sees one size, assumes
-    that half of its cost is fixed, and keeps waiting. A trial measures the real effect and adds
-    other sizes to the cost model. The rate of a trial is compared with the periods before and after
-    it, so that drift of load or hardware cancels out.
+    The alternative with the higher rate is kept. Batch costs are known only for sizes that ran. A
+    policy that always waits sees one size, assumes that half of its cost is fixed, and keeps
+    waiting. A trial measures the real effect and adds other sizes to the cost model. The rate of a
+    trial is compared with the periods before and after it, so that slow changes of load or hardware
+    cancel out.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,7 @@ class Trials:
             self._decide(self._trial_rate - (self._rate_before + rate) / 2)
 
     def _decide(self, gain: float) -> None:
-        """Update the preference. The rate of the last trial differed by `gain`."""
+        """Update the preference. `gain` is the logarithmic difference of the last trial's rate."""
         value = min(max(-gain if self._preferred else gain, -_MAX_GAIN), _MAX_GAIN)
         known = self._advantage
         self._advantage = value if known is None else _MEMORY * known + (1 - _MEMORY) * value

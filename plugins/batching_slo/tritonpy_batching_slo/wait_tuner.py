@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tritonpy_batching_slo.cost import CostModel
 
-# Shares of the longest wait that can pay off. With n rows after w ns of waiting, the next row is
-# worth (fixed + w) / n.
+# Shares of the longest wait that can increase the rate. With n rows after w ns of waiting, it is
+# (fixed + w) / n for the next row, where `fixed` is the fixed cost of a batch.
 WAIT_FACTORS = (0.0, 1 / 64, 1 / 16, 1 / 4, 1.0)
 _MEMORY = 0.95
 _ADVANTAGE = 1.02  # minimum gain of waiting over not waiting, in rows per ns

@@ -43,8 +43,10 @@ class BenchCommand(Command):
 
     tritonpy bench --report before.json after.json -o both.html
 
-    compares earlier results (--json). Exit status: 0 on success; 1 if every request of a level failed, no
-    level kept --latency-threshold, or the server cannot be reached; 2 for an invalid command line.
+    compares earlier results (--json).
+
+    The exit status is 0 on success and 2 for an invalid command line. It is 1 if every request of a
+    level failed, no level kept --latency-threshold, or the server cannot be reached.
     """
 
     usage_status: ClassVar[int] = USAGE

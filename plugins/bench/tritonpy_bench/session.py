@@ -97,7 +97,7 @@ async def _levels(
 
 
 def _read_statistics(control: ControlClient, model: ModelDescription, more: Sequence[str]) -> Readings | None:
-    """Read the server's statistics; None if it is gone, which the failed requests show."""
+    """Read the server's statistics. Return None if it is gone: failed requests report that."""
     try:
         return read_statistics(control, model, more)
     except StartupError:
@@ -105,7 +105,7 @@ def _read_statistics(control: ControlClient, model: ModelDescription, more: Sequ
 
 
 def _check(options: BenchOptions, target: TargetDescription) -> None:
-    """Raise BadUsage for impossible requests, before any process starts."""
+    """Raise BadUsage if the model cannot serve these requests, before any process starts."""
     model = target.model
     if model.decoupled and not options.streaming:
         raise BadUsage(f"model '{model.name}' is decoupled and responds on gRPC streams: use -i grpc --streaming")

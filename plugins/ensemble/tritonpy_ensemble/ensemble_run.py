@@ -88,8 +88,8 @@ class EnsembleRun(Sink):
     def ready(self, request: InferRequest) -> bool:
         """Return whether a member may send its next response.
 
-        False while calls that result from its responses wait for a limiter, or while the client does
-        not read.
+        False while calls that result from its responses wait for a limiter, or while the client
+        does not read.
         """
         return self._may_send(request) and self._request.sink.ready(self._request)
 

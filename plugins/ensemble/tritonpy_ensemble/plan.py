@@ -18,7 +18,7 @@ LATEST = -1
 class EnsembleStep:
     """One call of a model. Tensors are numbers in the plan.
 
-    `inputs` contains pairs of a model input and its tensor, `outputs` maps model outputs to tensors.
+    `inputs` has pairs of a model input and its tensor, `outputs` maps model outputs to tensors.
     `requested_outputs` is what the call requests. `index` is the position among the steps of the
     plan, `place` that among the steps of the configuration. `rank` is greater than the ranks of all
     steps that this one depends on. `description` identifies the step in messages.

@@ -33,12 +33,10 @@ class GrpcCalls(Http2Calls):
     def __init__(self, call_server: CallServer) -> None:
         self._call_server = call_server
         self._loop = asyncio.get_running_loop()
-        self.begin_http: Callable[[Http2CallStream, Headers, bool], Receiver] | None = (
-            None  # starts requests that are not gRPC
-        )
-        self._heads: dict[
-            int, tuple[Headers, CallHead | None]
-        ] = {}  # by the id of the header list, which the value keeps alive: its id is not reused
+        # Starts requests that are not gRPC.
+        self.begin_http: Callable[[Http2CallStream, Headers, bool], Receiver] | None = None
+        # By the id of the header list. The value keeps the list alive, so that its id stays unique.
+        self._heads: dict[int, tuple[Headers, CallHead | None]] = {}
 
     def begin(self, stream: Http2CallStream, headers: Headers, ended: bool) -> Receiver:
         known = self._heads.get(id(headers)) or self._remember(headers)

@@ -49,9 +49,8 @@ class Http1Stream(Receiver):
     def __init__(self, stream: Http2CallStream, headers: Headers, connection: asyncio.Protocol) -> None:
         self._stream = stream
         self._paused = False
-        self._held: deque[tuple[bytes, int]] = (
-            deque()
-        )  # input held while reading is paused, and its flow-control bytes
+        # Input held while reading is paused, and its flow-control bytes.
+        self._held: deque[tuple[bytes, int]] = deque()
         self._held_bytes = 0
         self._memory: ClientReservation | None = None
         self._is_chunked = not any(name == b"content-length" for name, _ in headers)

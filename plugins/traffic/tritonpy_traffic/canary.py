@@ -23,8 +23,8 @@ class FailureBudget:
     """Failure budget of one step: a limit of the canary's failures among the route's responses.
 
     Invariant: `failures + open <= max_share * responses`, with `open` requests of the canary in
-    flight. So the failures never exceed that share, even if all requests in flight fail. Requests of
-    sequences, which cannot change targets, are counted without a check.
+    flight. So the failures never exceed that share, even if all requests in flight fail. Requests
+    of sequences, which cannot change targets, are counted without a check.
     """
 
     __slots__ = ("failures", "max_share", "open", "responses")

@@ -70,7 +70,7 @@ def _compare_tensors(primary: Tensor, shadow: Tensor, tolerance: Tolerance) -> s
 
 def _widened(tensor: Tensor) -> np.ndarray[Any, Any]:
     array = tensor.numpy()
-    # Widen half floats and bfloat16 to a type that numpy compares exactly. Integers stay.
+    # Small floats become float64, which numpy compares exactly. Integers are unchanged.
     return array.astype(np.float64) if tensor.datatype in {"FP16", "BF16", "FP32"} else array
 
 
@@ -78,12 +78,11 @@ def _exceeds_tolerance(
     primary: np.ndarray[Any, Any], shadow: np.ndarray[Any, Any], tolerance: Tolerance
 ) -> np.ndarray[Any, Any]:
     if primary.dtype.kind in "iu":
-        # Unsigned numbers cannot be negative.
+        # Subtract the smaller number, because unsigned differences cannot be negative.
         apart = np.maximum(primary, shadow) - np.minimum(primary, shadow)
         if primary.dtype.kind == "i":
-            apart = apart.view(
-                apart.dtype.str.replace("i", "u")
-            )  # an overflowed difference is correct as an unsigned number
+            # A difference that overflows is correct as an unsigned number.
+            apart = apart.view(apart.dtype.str.replace("i", "u"))
         return np.asarray(apart > tolerance.absolute + tolerance.relative * np.abs(primary.astype(np.float64)))
     close = np.isclose(shadow, primary, rtol=tolerance.relative, atol=tolerance.absolute, equal_nan=True)
     return np.asarray(~close)

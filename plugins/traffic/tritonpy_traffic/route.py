@@ -65,7 +65,7 @@ class Route:
     def configure(self, spec: RouteSpec, revision: int, run: CanaryRun | None = None) -> None:
         """Apply `spec` from the next request on.
 
-        If the canary is unchanged and live, its run continues. `run` is the restored run of a canary.
+        If the canary is unchanged and live, its run continues. `run` is a restored run, if any.
         """
         with self.lock:
             before = None if self.revision == 0 else self.spec

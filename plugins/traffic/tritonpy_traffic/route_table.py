@@ -46,7 +46,7 @@ class RouteTable:
         self._lock = threading.Lock()
         self._save_lock = threading.Lock()
         saved = self._file.load()
-        self._revision_lock = threading.Lock()  # a canary may end in any thread that responds
+        self._revision_lock = threading.Lock()  # any thread that responds may end a canary
         self._last_revision = saved.revision
         self._restore(saved)
 
@@ -164,7 +164,7 @@ class RouteTable:
     def save(self) -> None:
         """Save the current routes.
 
-        Raises `Internal` on failure. Then the change holds until a restart.
+        Raises `Internal` on failure; changes are then lost at the next restart.
         """
         with self._save_lock:
             self._file.save(self._snapshot())
@@ -180,7 +180,7 @@ class RouteTable:
         return SavedState(self._last_revision, saved)
 
     def warnings(self, spec: RouteSpec) -> list[str]:
-        """Return warnings for targets that are not ready now. They are skipped until they are."""
+        """Return a warning for each target that is not ready. It is skipped until it is ready."""
         others = [part.target for part in (spec.canary, spec.shadow) if part is not None]
         found = []
         for target in [*spec.targets, *others]:

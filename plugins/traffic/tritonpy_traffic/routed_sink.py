@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class RoutedSink(Sink):
-    """Forwards everything to the caller's sink. Responses carry the route's name.
+    """Forwards everything to the caller's sink. Responses contain the route's name.
 
-    `run` and `failure_budget` belong to the canary that the request tries. `copy` is the shadow
-    copy.
+    `run` and `failure_budget` are those of the canary, if the request is sent to it. `copy` is the
+    shadow copy of the request, if any.
     """
 
     __slots__ = (

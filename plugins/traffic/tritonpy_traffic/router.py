@@ -37,8 +37,7 @@ T = TypeVar("T")
 class TrafficRouter(Router):
     """Sends requests that name a route, and no version, to the targets of the route.
 
-    Metadata calls for a route return the result of its first target that serves, with the route's
-    name.
+    Metadata calls for a route return the metadata of its first ready target, with the route's name.
     """
 
     Options = TrafficOptions

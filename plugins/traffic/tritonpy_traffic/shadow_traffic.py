@@ -33,7 +33,7 @@ returned an error that the client did not get. Uncompared: not comparable.
 
 
 class ShadowCopy:
-    """A request that is copied: the copy's own request, and the client's responses."""
+    """The copy of one request: the request to the shadow, and the responses to the client."""
 
     __slots__ = ("began_ns", "input_bytes", "request", "responses", "shadow_traffic")
 
@@ -76,16 +76,16 @@ class ShadowTraffic:
         self._synthetic_parent = InferRequest(route, {}, CallbackSink(lambda _request, _response: None))
 
     def copy(self, request: InferRequest) -> ShadowCopy | None:
-        """Return a copy of `request` if it is to be copied, with the same tensors.
+        """Return a copy of `request` with the same tensors, or None if it is not selected.
 
-        Call it before the request is sent.
+        Call this before the request is sent.
         """
         with self._lock:
             if self._spread.next() >= self.spec.share:
                 return None
             if request.sequence is not None or request.uses_regions:
-                # A sequence needs every one of its requests, and clients reuse shared memory after
-                # the response.
+                # A copied sequence would need all of its requests. Clients reuse shared memory
+                # after the response, before the copy is sent.
                 self.outcomes[UNCOMPARED] += 1
                 return None
             nbytes = sum([tensor.nbytes for tensor in request.inputs.values()])
@@ -115,7 +115,7 @@ class ShadowTraffic:
         )
 
     def send(self, copy: ShadowCopy) -> None:
-        """Send the copy in the background. The client already has its response."""
+        """Send the copy in the background. The response to the client was already sent."""
         self._thread.add(lambda: self._send_copy(copy))
 
     def _send_copy(self, copy: ShadowCopy) -> None:

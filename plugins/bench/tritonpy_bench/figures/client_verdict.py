@@ -14,9 +14,9 @@ LATE_NS = 500_000
 def client_warnings(snapshot: Snapshot, intended_rate: float | None) -> list[str]:
     """Return warnings about the client; `intended_rate` is in requests/s, None in a closed loop.
 
-    Reasons are a client process that uses 90 % of a core or waits for one 10 % of the time, a rate below
-    95 % of the intended one, and a generator whose lateness (99th percentile) exceeds half a millisecond
-    and a quarter of the median latency.
+    They report a client process that uses 90 % of a core, or waits for a core 10 % of the time.
+    They report a rate below 95 % of the intended one. They report a late client, if its lateness
+    (99th percentile) exceeds half a millisecond and a quarter of the median latency.
     """
     found = []
     if snapshot.busiest >= BUSY:

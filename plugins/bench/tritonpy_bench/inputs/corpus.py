@@ -29,7 +29,7 @@ class Corpus:
 
 
 def make_corpus(model: ModelDescription, options: BenchOptions) -> Corpus:
-    """Make the inputs of a model. Equal options give equal inputs.
+    """Make the inputs of a model. Equal options produce equal inputs.
 
     Raises BadUsage with the input's name and a hint.
     """
@@ -71,7 +71,7 @@ def _generated(model: ModelDescription, options: BenchOptions, given: Shapes) ->
 
 
 def _with_batch(stream: Sequence[Step], index: int, model: ModelDescription, batch: int) -> Step:
-    """Return a batch of a step and the steps after it; in a sequence, of the same step repeated."""
+    """Return a batch of a step and its successors, or, in a sequence, of the repeated step."""
     if not model.max_batch_size:
         return stream[index]
     members = [stream[index if model.sequence else (index + more) % len(stream)] for more in range(batch)]

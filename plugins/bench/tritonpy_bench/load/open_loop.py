@@ -14,10 +14,9 @@ from tritonpy_bench.load.request_recorder import RequestRecorder
 class OpenLoop(Loop):
     """Sends at the times of `arrivals` (ns after `begin_ns`).
 
-    A request that is due while every sender is busy waits in order, and its latency counts from when it
-    was due. A stall of the server thus affects all requests that had to wait, not only those in flight
-    (no coordinated omission).
-    `wake_at(ns, call)` is a timer with one deadline.
+    A request that is due while every sender is busy waits in order. Its latency counts from when it
+    was due. So a stall of the server affects all requests that had to wait, not only those in
+    flight (no coordinated omission). `wake_at(ns, call)` is a timer with one deadline.
     """
 
     def __init__(

@@ -57,11 +57,17 @@ class ClientStream(ABC):
 
     @abstractmethod
     def ended(self, error: str | None) -> None:
-        """The response is complete (None), or the stream ended early: the name of an HTTP/2 error code, or a `LostConnection` text."""
+        """Process the end of the stream; `error` is None if the response is complete.
+
+        Otherwise it is the name of an HTTP/2 error code, or a `LostConnection` text.
+        """
 
 
 class ClientConnection(asyncio.Protocol):
-    """Sends every request with the same `headers`; `await ready` returns once the server's settings have arrived."""
+    """Sends every request with the same `headers`.
+
+    `await ready` returns when the server's settings have arrived.
+    """
 
     def __init__(self, headers: Sequence[tuple[str, str]]) -> None:
         self._headers = headers

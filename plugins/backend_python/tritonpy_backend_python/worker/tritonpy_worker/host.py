@@ -38,7 +38,10 @@ class Host(ABC):
         return 0
 
     def end_abandoned(self, request: int, begun: bool) -> None:
-        """End a request whose sender was deleted; send an error unless it has `begun` to respond."""
+        """End a request whose sender was deleted.
+
+        It gets an error, unless it has `begun`: it had a response that was not final.
+        """
         if begun:
             self.send(request, None, True)
         else:

@@ -30,8 +30,8 @@ class Reserve:
     def released_for(self, error: BaseException) -> Iterator[None]:
         """Free the reserve in this context, if `error` is a `MemoryError`.
 
-        At the end, clear the frames of `error`, which refer to the model's objects, and allocate the
-        reserve again.
+        At the end, clear the frames of `error`, which refer to the model's objects, and allocate
+        the reserve again.
         """
         if not isinstance(error, MemoryError):
             yield
