@@ -15,8 +15,8 @@ _US = 1_000
 class QueuePolicy(msgspec.Struct, frozen=True, gc=False):
     """Queue policy: at most `max_size` requests wait, each for at most `timeout_ns`; 0 is no limit.
 
-    With `overridable`, a request may shorten its timeout. A request that times out is rejected. With
-    `delays`, it moves behind all other requests of its level instead.
+    With `overridable`, a request may shorten its timeout. A request that times out is rejected.
+    With `delays`, it moves behind all other requests of its level instead.
     """
 
     max_size: int = 0

@@ -16,7 +16,7 @@ class LoadRange(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """A measured level, and whether it kept the latency threshold."""
+    """A measured level, and whether its latency was within the threshold."""
 
     level: float
     kept: bool

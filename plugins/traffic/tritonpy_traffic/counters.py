@@ -10,7 +10,10 @@ from tritonpy_traffic.spec import Target
 
 @dataclass(slots=True)
 class TargetCounters:
-    """Responses of one target of a route since server start. Latencies are of successful ones."""
+    """Counts the responses of one target of a route since server start.
+
+    `latencies` are those of successful responses.
+    """
 
     target: Target
     requests: int = 0

@@ -49,7 +49,7 @@ class Sticky(_Part, frozen=True):
 
 
 class CanaryStep(_Part, frozen=True):
-    """One step of a canary. It ends when both its time and its responses are reached."""
+    """One step of a canary. It ends when `seconds` have passed and `requests` have responses."""
 
     share: Annotated[float, Meta(gt=0, le=1, description="The canary's share of the requests.")]
     seconds: Annotated[float, Meta(ge=0, description="Minimum duration of the step.")] = 0.0
@@ -57,7 +57,7 @@ class CanaryStep(_Part, frozen=True):
 
 
 class CanaryLimits(_Part, frozen=True):
-    """The limits of a canary. Exceeding one rolls it back. None means no limit.
+    """The limits of a canary, which is rolled back if it exceeds one. None means no limit.
 
     A limit counts as exceeded if that is certain with `confidence`, for any number of requests.
     """
@@ -108,7 +108,10 @@ class Tolerance(_Part, frozen=True):
 
 
 class Shadow(Target, frozen=True):
-    """A target that receives copies of requests. Its responses are compared and never returned."""
+    """A target that receives copies of requests.
+
+    Its responses are compared with those of the primary, and never returned to clients.
+    """
 
     share: Annotated[Share, Meta(description="Share of the requests that are copied.")] = 1.0
     tolerance: Annotated[Tolerance, Meta(description="Allowed difference of outputs.")] = Tolerance(1e-4, 1e-6)

@@ -27,8 +27,8 @@ class SavedCanary(msgspec.Struct, frozen=True):
 class SavedRoute(msgspec.Struct, frozen=True):
     """A saved route.
 
-    `configured` is its server.yaml configuration at that time, `spec` its state after run-time
-    changes. None means no route.
+    `configured` is its configuration in server.yaml when it was saved. `spec` is the specification
+    after run-time changes. None means that there was no such route.
     """
 
     spec: RouteSpec | None

@@ -14,8 +14,8 @@ from tritonpy_traffic.spec import RouteSpec, Target
 class TargetSelector:
     """Selects targets by the weights of one route. The caller holds the route's lock.
 
-    A request with a key goes to the key's target. Requests without a key alternate between the
-    targets. A sequence without another key uses its id as key.
+    A request with a key goes to the key's target. Requests without a key are distributed evenly, by
+    weight. A sequence without another key uses its id as key.
     """
 
     def __init__(self, route: str, spec: RouteSpec) -> None:
@@ -54,9 +54,9 @@ class TargetSelector:
         return self._orders[min(index, len(self._orders) - 1)]
 
     def is_canary_request(self, key: str, share: float) -> bool:
-        """Return whether the request belongs to the `share` that tries the canary.
+        """Return whether the request belongs to the `share` that is sent to the canary.
 
-        Keys only join when the share grows, and only leave when it shrinks.
+        If the share grows, every key of the canary stays there. If it shrinks, no key is added.
         """
         if share >= 1:
             return True

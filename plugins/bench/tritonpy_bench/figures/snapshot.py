@@ -14,10 +14,10 @@ from tritonpy_bench.figures.histogram import LatencyHistogram, merge
 class Snapshot(msgspec.Struct, kw_only=True, frozen=True):
     """Counts between two times of the machine's monotonic clock (ns); durations in ns.
 
-    `latency` counts from the intended start of a request, `service` from when it was sent; both include
-    successful requests only. `late` is the client's delay in noticing that a request was due. `waited` is
-    the time without a free connection or sequence after that. `first` and `between` are the times to the
-    first response and between responses on streams.
+    `latency` counts from the intended start of a request, `service` from when it was sent; both
+    include successful requests only. `late` is the client's delay in noticing that a request was
+    due. `waited` is the subsequent wait for a free connection or sequence. On streams, `first` is
+    the time to the first response, and `between` the time between responses.
     """
 
     begin_ns: int

@@ -1,4 +1,4 @@
-"""Stability of a measurement: the last windows agree."""
+"""Stability of a measurement: whether the results of the last windows agree."""
 
 from __future__ import annotations
 

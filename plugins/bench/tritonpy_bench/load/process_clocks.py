@@ -9,7 +9,8 @@ from typing import NamedTuple
 class ProcessClocks(NamedTuple):
     """Times since the process started, in ns.
 
-    `cpu` is the CPU time of all threads. `starved` is the time the main thread was ready but had no CPU.
+    `cpu` is the CPU time of all threads. `starved` is the time that the main thread was ready to
+    run but had no CPU.
     """
 
     cpu: int

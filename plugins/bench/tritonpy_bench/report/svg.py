@@ -40,13 +40,13 @@ def linear_axis(name: str, most: float, format_value: Callable[[float], str]) ->
 
 
 def nice_step(least: float) -> float:
-    """Return the least of 1, 2, 5, 10, … (and their tenths) that is not below `least`."""
+    """Return the smallest of …, 0.5, 1, 2, 5, 10, … that is not below `least`."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * (1 - 1e-9))
 
 
 def percentile_axis(name: str, most: float) -> Axis:
-    """Return an axis of percentiles up to `most` on which every further nine has the same width."""
+    """Return an axis of percentiles up to `most`, with equal distances from 90 to 99, to 99.9, …"""
     marks = [0, 50, 90, 99, 99.9, 99.99]
     ticks_in_range = [mark for mark in marks if mark <= most]
     scale = _count_nines(most) or 1.0

@@ -129,7 +129,10 @@ class ModelWorker:
 
 
 def _follow(policy: Any) -> str:
-    """Bind the process to the cores and memory node of the host policy. Return what failed."""
+    """Bind the process to the cores and memory node of the host policy.
+
+    Return a text that describes what failed, or "".
+    """
     if policy is None:
         return ""
     from .ipc.host_binding import bind_process
