@@ -14,8 +14,8 @@ def test_functions_run_in_order_in_another_thread() -> None:
     for number in range(3):
         cleanup.add(lambda number=number: found.append(f"{number} {threading.current_thread().name}"))
     cleanup.end()
-    assert found == [f"{number} m_0-errands" for number in range(3)]
-    assert not any(thread.name == "m_0-errands" for thread in threading.enumerate())
+    assert found == [f"{number} m_0-cleanup" for number in range(3)]
+    assert not any(thread.name == "m_0-cleanup" for thread in threading.enumerate())
 
 
 def test_functions_added_before_begin_wait_for_it() -> None:

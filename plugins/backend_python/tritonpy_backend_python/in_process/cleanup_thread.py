@@ -29,7 +29,7 @@ class CleanupThread:
         """
         with self._lock:
             if self._thread is None:
-                self._thread = Thread(target=self._run, name=f"{self._name}-errands", daemon=True)
+                self._thread = Thread(target=self._run, name=f"{self._name}-cleanup", daemon=True)
                 self._thread.start()
 
     def add(self, function: Callable[[], object]) -> None:

@@ -32,7 +32,7 @@ class StandbyReader:
             if not self._started:
                 self._started = True
                 self._channel.set_standby(self._waiter, self._awaited.__len__)
-                Thread(target=self._run, name="tritonpy-substitute", daemon=True).start()
+                Thread(target=self._run, name="tritonpy-standby-reader", daemon=True).start()
 
     def _run(self) -> None:
         while True:
