@@ -105,7 +105,9 @@ def test_components_of_ragged_and_sparse_outputs_have_their_own_names(models):
 
 def test_a_component_with_the_name_of_another_output_is_rejected(models):
     folder = models.saved_model(lambda x: {"r": models.tf.strings.split(x), "r_1": x}, {"x": ("string", (None,))})
-    assert refused(folder, "m") == "unable to process output 'r_1' for 'm', its part 'r_1' has the name of another"
+    assert refused(folder, "m") == (
+        "unable to process output 'r_1' for 'm', its component 'r_1' has the name of another input or output"
+    )
 
 
 def test_a_damaged_file_and_an_empty_folder_are_named(models):
