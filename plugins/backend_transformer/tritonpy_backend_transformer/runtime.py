@@ -7,12 +7,14 @@ from typing import Any
 
 from tritonpy import Unavailable
 
+# On AMD processors without VNNI, CTranslate2's default library for int8 overflows: hidden states of
+# a normalized layer are off by 1. MKL is exact there, and is the default on Intel. CTranslate2 reads
+# the variable when it is imported.
+os.environ.setdefault("CT2_USE_MKL", "1")
+
 
 def runtime() -> Any:
     """Return the module `ctranslate2`. Raises `Unavailable` if it is not installed."""
-    # On AMD processors without VNNI, CTranslate2's default library for int8 overflows: hidden states
-    # of a normalized layer are off by 1. MKL is exact there, and is the default on Intel.
-    os.environ.setdefault("CT2_USE_MKL", "1")
     try:
         import ctranslate2
     except ImportError as error:
