@@ -12,7 +12,7 @@ def test_the_benchmark_prints_its_results(monkeypatch, capsys):
     rows = re.findall(r"^\| (.*?) \| [0-9.]+ s \|", capsys.readouterr().out, re.MULTILINE)
     assert rows == [
         "listing 3 models",
-        "loading them one after the other",
-        "loading them 16 at once",
+        "loading them sequentially",
+        "loading 16 in parallel",
         "the same from the cache",
     ]
