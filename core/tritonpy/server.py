@@ -64,10 +64,10 @@ if TYPE_CHECKING:
 log = logging.getLogger("tritonpy.server")
 
 # share of the exit timeout: a client may never stop sending, and requests need time, too
-_FOR_CONNECTIONS = 0.8
+_CONNECTIONS_SHARE = 0.8
 # added before the remaining time is truncated to whole seconds: hides the time already spent
-_SPENT_S = 0.04
-_FOR_SEQUENCES = 0.8  # share of the exit timeout for live sequences; requests need time, too
+_ROUNDING_S = 0.04
+_SEQUENCES_SHARE = 0.8  # share of the exit timeout for live sequences; requests need time, too
 
 
 class Server:
@@ -99,8 +99,8 @@ class Server:
     ) -> None:
         self.config = config
         self.plugins = plugins
-        self._front = front or RouterChain(engine, [])
-        self.engine: Engine = self._front.engine
+        self._routers = front or RouterChain(engine, [])
+        self.engine: Engine = self._routers.engine
         self._local = engine
         self.frontends = frontends
         self.failures: dict[str, TritonError] = {}
@@ -178,7 +178,7 @@ class Server:
         for at most 80 % of `timeout_s`.
         """
         loop = asyncio.get_running_loop()
-        begun, limit_s = loop.time(), timeout_s * _FOR_CONNECTIONS
+        begun, limit_s = loop.time(), timeout_s * _CONNECTIONS_SHARE
         await asyncio.gather(*(frontend.stop_accepting(timeout_s, limit_s) for frontend in self._started))
         return max(timeout_s - (loop.time() - begun), 0)
 
@@ -195,7 +195,7 @@ class Server:
         self._repository.stop_loading()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
-        await asyncio.to_thread(self._repository.wait_for_sequences, timeout_s * _FOR_SEQUENCES)
+        await asyncio.to_thread(self._repository.wait_for_sequences, timeout_s * _SEQUENCES_SHARE)
         try:
             async with asyncio.timeout(max(deadline - loop.time(), 0)):
                 await asyncio.gather(*(frontend.drain() for frontend in self._started))
@@ -208,7 +208,9 @@ class Server:
         """Log Triton's lines at the start of a shutdown; tools search for them."""
         found = self._repository.in_flight()
         log.info("Waiting for in-flight requests to complete.")
-        log.info("Timeout %d: Found %d model versions that have in-flight inferences", timeout_s + _SPENT_S, len(found))
+        log.info(
+            "Timeout %d: Found %d model versions that have in-flight inferences", timeout_s + _ROUNDING_S, len(found)
+        )
         for name, version, count in found:
             log.info("Model '%s' (version %d) has %d in-flight inferences", name, version, count)
 
@@ -226,7 +228,7 @@ class Server:
         for threads in self._threads:
             await asyncio.to_thread(threads.close)
         await asyncio.to_thread(self._repository.close)
-        await asyncio.to_thread(self._front.close)
+        await asyncio.to_thread(self._routers.close)
         await asyncio.to_thread(self._local.close)
         if self._cache is not None:
             await asyncio.to_thread(self._cache.close)

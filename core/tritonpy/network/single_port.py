@@ -59,22 +59,13 @@ class SinglePort:
     def serve(self, frontends: Mapping[str, Frontend]) -> None:
         """Accept connections for the started frontends in `frontends` that use this port.
 
-        Raises StartupError if two frontends have the same protocol, or if only some of them use
-        TLS.
+        Raises StartupError if there is none, if two have the same protocol, or if only some of them
+        use TLS.
         """
         assert self._socket is not None  # noqa: S101
-        for name, frontend in frontends.items():
-            for protocol in frontend.protocols if frontend.context.single_port is self else ():
-                if protocol in self._frontends:
-                    raise StartupError(
-                        f"single_port: two frontends use the protocol {protocol}, one is frontends.{name}"
-                    )
-                self._frontends[protocol] = frontend
-        if len({frontend.is_encrypted() for frontend in self._frontends.values()}) > 1:
-            raise StartupError(
-                "single_port: configure a certificate in the section 'tls' of all frontends or of none: "
-                f"{', '.join(sorted(frontends))} differ"
-            )
+        served = {name: frontend for name, frontend in frontends.items() if frontend.context.single_port is self}
+        self._frontends = _by_protocol(served)
+        _check_encryption(served)
         http, http2 = self._frontends.get("http/1.1"), self._frontends.get("h2")
         if http is not None and http2 is not None:
             http2.serve_http(http.http_connection)
@@ -95,11 +86,38 @@ class SinglePort:
         frontend.accept(accepted)
 
 
+def _by_protocol(frontends: Mapping[str, Frontend]) -> dict[str, Frontend]:
+    """Return the frontends by the ALPN names of their protocols. Raises StartupError."""
+    names: dict[str, str] = {}
+    for name, frontend in frontends.items():
+        for protocol in frontend.protocols:
+            if protocol in names:
+                raise StartupError(
+                    f"single_port: both frontends.{names[protocol]} and frontends.{name} use the protocol {protocol}"
+                )
+            names[protocol] = name
+    if not names:
+        raise StartupError("single_port: no frontend serves the port; enable frontends.http or frontends.grpc")
+    return {protocol: frontends[name] for protocol, name in names.items()}
+
+
+def _check_encryption(frontends: Mapping[str, Frontend]) -> None:
+    """Raise StartupError unless all frontends have a certificate or none has."""
+    encrypted = [f"frontends.{name}" for name, frontend in frontends.items() if frontend.is_encrypted()]
+    plain = [f"frontends.{name}" for name, frontend in frontends.items() if not frontend.is_encrypted()]
+    if encrypted and plain:
+        raise StartupError(
+            "single_port: configure a certificate in the section 'tls' of all frontends or of none: "
+            f"{', '.join(encrypted)} has one, {', '.join(plain)} has none"
+        )
+
+
 async def _protocol_of(accepted: socket.socket) -> str:
     """Return the ALPN name of the client's protocol.
 
     Raises OSError if the client disconnects or sends nothing in time.
     """
+    peeked = 0
     async with asyncio.timeout(_FIRST_BYTES_S):
         while True:
             try:
@@ -107,22 +125,24 @@ async def _protocol_of(accepted: socket.socket) -> str:
             except (BlockingIOError, InterruptedError):
                 await _readable(accepted)
                 continue
-            if not first:
+            # At the end of the input the socket stays readable, and no more bytes come.
+            if len(first) <= peeked or not first:
                 raise ConnectionResetError("the client closed the connection before its first request")
             protocol = protocol_of(first)
             if protocol is not None:
                 accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
                 return protocol
             # A peeked socket stays readable, so wait for one more byte than it has.
-            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, len(first) + 1)
+            peeked = len(first)
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, peeked + 1)
             await _readable(accepted)
 
 
 async def _readable(accepted: socket.socket) -> None:
     loop = asyncio.get_running_loop()
-    readable = loop.create_future()
-    loop.add_reader(accepted, readable.set_result, None)
+    readable = asyncio.Event()
+    loop.add_reader(accepted, readable.set)
     try:
-        await readable
+        await readable.wait()
     finally:
         loop.remove_reader(accepted)

@@ -24,7 +24,7 @@ _WEIGHT = 0.1  # of the newest execution in a moving average
 _OUTLIER_FACTOR = 5
 _DECAY = 0.995  # factor by which each execution on the thread reduces the average of inline ones
 # After this many times the required number of fast inline executions, that number is halved.
-_TRUST = 64
+_RECOVERY_FACTOR = 64
 _MAX_REQUIRED = 1 << 20
 
 
@@ -120,7 +120,7 @@ class InlinePolicy:
         else:
             record.add_on_loop(ns)
             self._fast_count += 1
-            if self._fast_count >= _TRUST * self._required:
+            if self._fast_count >= _RECOVERY_FACTOR * self._required:
                 self._fast_count, self._required = 0, max(self._required // 2, REQUIRED_FAST)
 
     def disable(self) -> None:

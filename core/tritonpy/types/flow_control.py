@@ -16,10 +16,10 @@ class FlowControl:
     callback under a lock.
     """
 
-    __slots__ = ("_abandoned", "_bytes", "_lock", "_max_answers", "_max_bytes", "_sizes", "_waiting")
+    __slots__ = ("_abandoned", "_bytes", "_lock", "_max_bytes", "_max_responses", "_sizes", "_waiting")
 
     def __init__(self, max_responses: int, max_bytes: int) -> None:
-        self._max_answers = max_responses
+        self._max_responses = max_responses
         self._max_bytes = max_bytes
         self._lock = threading.Lock()
         self._sizes: deque[int] = deque()
@@ -40,7 +40,7 @@ class FlowControl:
     @property
     def ready(self) -> bool:
         """Whether the producer may send another response; always true for an abandoned stream."""
-        return (len(self._sizes) < self._max_answers and self._bytes < self._max_bytes) or self._abandoned
+        return (len(self._sizes) < self._max_responses and self._bytes < self._max_bytes) or self._abandoned
 
     @property
     def blocks_producer(self) -> bool:
@@ -86,7 +86,7 @@ class FlowControl:
         self.release()
 
     def _half_empty(self) -> bool:
-        return 2 * len(self._sizes) <= self._max_answers and 2 * self._bytes <= self._max_bytes
+        return 2 * len(self._sizes) <= self._max_responses and 2 * self._bytes <= self._max_bytes
 
     def _take_waiting(self) -> list[Callable[[], None]]:
         waiting, self._waiting = self._waiting, []

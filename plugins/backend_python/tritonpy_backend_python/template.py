@@ -58,7 +58,7 @@ class Template:
             finally:
                 os.close(write)
         self._channel = Channel(ours, self._end)
-        self._questions = RpcClient(self._channel)
+        self._rpc_client = RpcClient(self._channel)
         for kind in (Kind.STARTED, Kind.FAILED):
             self._channel.on(kind, self._first.append)
         self._channel.on(Kind.NOTIFY, self._on_notification)
@@ -126,7 +126,7 @@ class Template:
                 for descriptor in descriptors:
                     os.close(descriptor)
                 raise TemplateLostError(f"the process of model '{self._name}' is gone")
-            reply = self._questions.call(verb, arguments, descriptors).extras
+            reply = self._rpc_client.call(verb, arguments, descriptors).extras
         if "error" in reply:
             raise error_of(*reply["error"])
         return reply["value"]

@@ -27,7 +27,7 @@ class Direct(Strategy):
 
     def choose(self, group: SlotGroup, now_ns: int) -> Decision:
         """Return the sequences in slot order, or the time (ns) when the delay ends."""
-        ready = sorted(group.ready, key=_assign_slot)
+        ready = sorted(group.ready, key=_slot_of)
         if self._delay_ns and len(ready) < self._enough:
             due_ns = min([sequence.waiting[0].queued_ns for sequence in ready]) + self._delay_ns
             if now_ns < due_ns:
@@ -36,11 +36,11 @@ class Direct(Strategy):
 
     def rows(self, group: SlotGroup, chosen: Sequence[LiveSequence]) -> Sequence[LiveSequence | None]:
         """Return one row per slot, up to the highest ready slot."""
-        rows: list[LiveSequence | None] = [None] * (max(map(_assign_slot, group.ready)) + 1)
+        rows: list[LiveSequence | None] = [None] * (max(map(_slot_of, group.ready)) + 1)
         for sequence in chosen:
             rows[sequence.slot] = sequence
         return rows
 
 
-def _assign_slot(sequence: LiveSequence) -> int:
+def _slot_of(sequence: LiveSequence) -> int:
     return sequence.slot

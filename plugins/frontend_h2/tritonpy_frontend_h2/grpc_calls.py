@@ -11,7 +11,7 @@ from tritonpy_frontend_grpc.wire.call_server import INFER
 from tritonpy_frontend_grpc.wire.head import CallHead, is_grpc_type
 from tritonpy_frontend_grpc.wire.response_headers import status_and_trailers
 from tritonpy_frontend_h2.header_blocks import NOT_GRPC_BLOCK, refusal_block
-from tritonpy_frontend_h2.http2.calls import UNCOUNTED, Http2Calls, Receiver
+from tritonpy_frontend_h2.http2.calls import IGNORED_BODY, UNCOUNTED, Http2Calls, Receiver
 from tritonpy_frontend_h2.infer_call import H2InferCall
 from tritonpy_frontend_h2.task_call import H2TaskCall
 
@@ -88,19 +88,6 @@ class GrpcCalls(Http2Calls):
             call = H2TaskCall(head, stream)
         call.task = self._loop.create_task(call_server.serve(call))
         return call
-
-
-class _IgnoredBody(Receiver):
-    """Ignores the body of a request that is not a gRPC call."""
-
-    def data(self, data: bytes | memoryview, ended: bool) -> None:
-        """Do nothing."""
-
-    def reset(self) -> None:
-        """Do nothing."""
-
-
-IGNORED_BODY = _IgnoredBody()
 
 
 def _head_of(headers: Headers) -> CallHead | None:

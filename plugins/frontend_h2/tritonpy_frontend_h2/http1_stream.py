@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import httptools
 
-from tritonpy_frontend_h2.http2.calls import NO_TRAILERS, UNCOUNTED, Receiver
+from tritonpy_frontend_h2.http2.calls import IGNORED_BODY, NO_TRAILERS, UNCOUNTED, Receiver
 from tritonpy_frontend_h2.http2.codes import CANCEL, ENHANCE_YOUR_CALM, INTERNAL_ERROR
 from tritonpy_frontend_h2.http2.encode import encode
 
@@ -30,39 +30,29 @@ _CONNECTION_SPECIFIC = frozenset({b"connection", b"keep-alive", b"transfer-encod
 _WITHOUT_BODY = frozenset({204, 304})
 
 
-class IgnoredStream(Receiver):
-    """Ignores the body of a request that was already refused."""
-
-    def data(self, data: bytes | memoryview, ended: bool) -> None:
-        """Drop the data."""
-
-    def reset(self) -> None:
-        """Do nothing."""
-
-
 class Http1Stream(Receiver):
     """Passes one request to an HTTP/1.1 protocol object.
 
     The protocol object responds through a `StreamTransport`.
     """
 
-    def __init__(self, stream: Http2CallStream, headers: Headers, connection: asyncio.Protocol) -> None:
+    def __init__(self, stream: Http2CallStream) -> None:
         self._stream = stream
         self._paused = False
         # Input held while reading is paused, and its flow-control bytes.
         self._held: deque[tuple[bytes, int]] = deque()
         self._held_bytes = 0
         self._memory: ClientReservation | None = None
-        self._is_chunked = not any(name == b"content-length" for name, _ in headers)
-        self._connection: asyncio.Protocol | None = connection
-        self._transport: StreamTransport | None = StreamTransport(self, stream, _value(headers, b":method") == b"HEAD")
+        self._is_chunked = False
+        self._connection: asyncio.Protocol | None = None
+        self._transport: StreamTransport | None = None
 
-    def begin(self, headers: Headers, ended: bool) -> None:
-        """Send the head of the request to the connection; `ended` means that it has no body."""
-        self._is_chunked = self._is_chunked and not ended
-        assert self._connection is not None  # noqa: S101
-        assert self._transport is not None  # noqa: S101
-        self._connection.connection_made(self._transport)
+    def begin(self, connection: asyncio.Protocol, headers: Headers, ended: bool) -> None:
+        """Send the head of the request to `connection`; `ended` means that it has no body."""
+        transport = StreamTransport(self, self._stream, _value(headers, b":method") == b"HEAD")
+        self._connection, self._transport = connection, transport
+        self._is_chunked = not ended and not any(name == b"content-length" for name, _ in headers)
+        connection.connection_made(transport)
         self._feed(_request_head(headers, is_chunked=self._is_chunked), 0)
 
     def data(self, data: bytes | memoryview, ended: bool) -> None:
@@ -276,9 +266,9 @@ def begin_http1(
     """
     if not _is_expressible(headers):
         stream.send(None, (), _BAD_REQUEST)
-        return IgnoredStream()
-    receiver = Http1Stream(stream, headers, connection())
-    receiver.begin(headers, ended)
+        return IGNORED_BODY
+    receiver = Http1Stream(stream)
+    receiver.begin(connection(), headers, ended)
     return receiver
 
 

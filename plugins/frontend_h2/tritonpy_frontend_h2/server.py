@@ -43,7 +43,7 @@ class Http2Server:
         self._tls = tls
         self._connections: set[Http2Protocol] = set()
         self._acceptor: Acceptor | None = None
-        self._has_emptied_table = asyncio.Event()
+        self._is_empty = asyncio.Event()
 
     def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections from non-blocking listening sockets."""
@@ -88,13 +88,13 @@ class Http2Server:
         """Remove a closed connection."""
         self._connections.discard(connection)
         if not self._connections:
-            self._has_emptied_table.set()
+            self._is_empty.set()
 
     async def _wait_until_empty(self, seconds: float | None) -> None:
         if self._connections:
-            self._has_emptied_table.clear()
+            self._is_empty.clear()
             try:
-                await asyncio.wait_for(self._has_emptied_table.wait(), seconds)
+                await asyncio.wait_for(self._is_empty.wait(), seconds)
             except TimeoutError:
                 return
 

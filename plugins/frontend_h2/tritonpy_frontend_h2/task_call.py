@@ -98,9 +98,9 @@ class H2TaskCall(WireTaskCall, Receiver):
         self.leave()
 
     def resume(self) -> None:
-        body_buffer, self._write_waiter = self._write_waiter, None
-        if body_buffer is not None and not body_buffer.done():
-            body_buffer.set_result(None)
+        waiter, self._write_waiter = self._write_waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
     def try_write(self, message: bytes) -> bool:
         if self._write_waiter is not None or not self._head_sent or self.compression is not None or self.over:

@@ -161,14 +161,14 @@ class InferCalls:
             self._submit(call, target, headers, decompress(body, self.limit, _reservation(self, call)))
             return
 
-        def done(compressing: asyncio.Future[bytes]) -> None:
+        def done(decompression: asyncio.Future[bytes]) -> None:
             try:
-                self._submit(call, target, headers, compressing.result())
+                self._submit(call, target, headers, decompression.result())
             except Exception as error:
                 self._fail(call, target, error)
 
-        unpacking = self._loop.run_in_executor(None, decompress, body, self.limit, _reservation(self, call))
-        unpacking.add_done_callback(done)
+        decompression = self._loop.run_in_executor(None, decompress, body, self.limit, _reservation(self, call))
+        decompression.add_done_callback(done)
 
     def _submit(self, call: HttpInferCall, target: Target, headers: Mapping[bytes, bytes], body: bytes) -> None:
         model, version_text = target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # The longest total duration of prefetched executions, which cannot move to an instance that
 # becomes idle.
-_HORIZON_NS = 500_000
+_MAX_PREFETCH_NS = 500_000
 _MAX_DEPTH = 32
 # The only instance of a model gets one execution ahead if executions are shorter than this. The
 # only cost is that the scheduler cannot reorder that execution any more.
@@ -34,7 +34,7 @@ class PrefetchDepth:
             return
         self._mean_ns = ns if not self._mean_ns else self._mean_ns + _WEIGHT * (ns - self._mean_ns)
         least = 2 if self.is_only_instance and self._mean_ns < _SHORT_NS else 1
-        self.depth = max(least, min(_MAX_DEPTH, int(_HORIZON_NS / max(self._mean_ns, 1.0))))
+        self.depth = max(least, min(_MAX_DEPTH, int(_MAX_PREFETCH_NS / max(self._mean_ns, 1.0))))
 
     def share(self, waiting: int, idle: int) -> int:
         """Return the depth while `waiting` requests wait and `idle` other instances are idle.

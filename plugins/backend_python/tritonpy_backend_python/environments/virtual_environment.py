@@ -80,7 +80,7 @@ class _Builder:
         self._log.info("building %s in %s with %s", environment.description, folder, installer.name)
         self._run(installer.create(base, folder), base, lock)
         if self._base.layered:
-            self._show_base(folder)
+            self._add_base_packages(folder)
         self._install(installer, environment, lock)
 
     def _install(self, installer: Installer, environment: Environment, lock: int) -> None:
@@ -91,7 +91,7 @@ class _Builder:
             # With the same arguments, because their index and constraints also apply to numpy.
             self._run(installer.install(environment, [*arguments, NUMPY]), environment, lock)
 
-    def _show_base(self, folder: Path) -> None:
+    def _add_base_packages(self, folder: Path) -> None:
         """Make the packages of the base importable, after the environment's own.
 
         --system-site-packages would expose the packages of the interpreter that a virtual

@@ -117,6 +117,21 @@ class Receiver(ABC):
         """Resume sending after `send` returned False."""
 
 
+class IgnoredBody(Receiver):
+    """Ignores what the client sends on a stream that needs no more data."""
+
+    __slots__ = ()
+
+    def data(self, data: bytes | memoryview, ended: bool) -> None:
+        """Drop the data."""
+
+    def reset(self) -> None:
+        """Do nothing."""
+
+
+IGNORED_BODY = IgnoredBody()
+
+
 class Http2Calls(ABC):
     """Starts calls."""
 

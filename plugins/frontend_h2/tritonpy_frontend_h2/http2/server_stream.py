@@ -5,27 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tritonpy_frontend_h2.http2.calls import Http2CallStream, MemoryAccount, Receiver
+from tritonpy_frontend_h2.http2.calls import IGNORED_BODY, Http2CallStream, MemoryAccount, Receiver
 from tritonpy_frontend_h2.http2.codes import NO_ERROR
 
 if TYPE_CHECKING:
     from tritonpy_frontend_h2.http2.connection import ServerConnection
     from tritonpy_frontend_h2.http2.sender import Backlog
-
-
-class _ClosedReceiver(Receiver):
-    """Ignores data of a closed stream."""
-
-    __slots__ = ()
-
-    def data(self, data: bytes | memoryview, ended: bool) -> None:
-        """Drop the data."""
-
-    def reset(self) -> None:
-        """Do nothing."""
-
-
-_CLOSED_RECEIVER = _ClosedReceiver()
 
 
 class ServerStream(Http2CallStream):
@@ -55,7 +40,7 @@ class ServerStream(Http2CallStream):
         self.ended = ended  # the client has sent everything
         self.closed = False
         self.backlog: Backlog | None = None
-        self.receiver: Receiver = _CLOSED_RECEIVER
+        self.receiver: Receiver = IGNORED_BODY
 
     def send(self, headers: bytes | None, data: Sequence[bytes], trailers: bytes | None) -> bool:
         return self.closed or self._connection.sender.send(self, headers, data, trailers)
@@ -87,7 +72,7 @@ class ServerStream(Http2CallStream):
 
     def detach_receiver(self) -> Receiver:
         """Remove and return the receiver, and so break the reference cycle with it."""
-        receiver, self.receiver = self.receiver, _CLOSED_RECEIVER
+        receiver, self.receiver = self.receiver, IGNORED_BODY
         return receiver
 
     def response_sent(self) -> None:
