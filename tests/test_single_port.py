@@ -279,6 +279,28 @@ def test_access_rules_hold_for_each_protocol(serve: Any, models: Any) -> None:
             infer_over_grpc(grpc_client, 1)
 
 
+def test_the_limits_of_each_frontend_hold_for_its_connections(serve: Any, models: Any, tmp_path: Path) -> None:
+    models.example("add_sub")
+    config = tmp_path / "server.yaml"
+    config.write_text(
+        f"single_port: 0\nrepositories: [{{url: {models.path}}}]\n"
+        "frontends:\n  http: {max_connections: 1, max_body_bytes: 100}\n  grpc: {}\n  metrics: {port: 0}\n"
+    )
+    request = b"GET /v2/health/live HTTP/1.1\r\nhost: a\r\n\r\n"
+    with serve(f"--config={config}", ports=False) as server:
+        port = port_of(server)
+        with over_http2(port) as client:
+            assert client.post("/v2/models/add_sub/infer", json=add_sub_body(1)).status_code == 413
+        with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as first:
+            first.sendall(request)
+            assert first.recv(65536).startswith(b"HTTP/1.1 200 ")
+            with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as second:
+                second.sendall(request)
+                assert second.recv(65536).startswith(b"HTTP/1.1 503 ")
+            with tritonclient.grpc.InferenceServerClient(f"localhost:{port}") as client:
+                assert client.is_server_live()
+
+
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[ssl.SSLContext, list[str]]:
     """A client context that trusts the server, and the flags that encrypt both frontends."""

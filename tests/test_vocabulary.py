@@ -90,6 +90,18 @@ def test_sentences_contain_no_forbidden_phrase() -> None:
     assert found == []
 
 
+def test_errors_logs_and_help_contain_no_forbidden_phrase() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: {match.group()}"
+        for path in tracked(".py")
+        if "tests" not in path.relative_to(ROOT).parts
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for match in PHRASES.finditer(node.value)
+    ]
+    assert found == []
+
+
 def test_every_exception_is_used_and_names_its_source() -> None:
     used = {name for path in tracked(".py", ".pyi") for name in names_in(path)}
     used |= {part for path in tracked("") for part in path.relative_to(ROOT).parts}

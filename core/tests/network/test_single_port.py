@@ -91,10 +91,10 @@ def test_waiting_for_more_bytes_does_not_poll(port: SinglePort) -> None:
     async def scenario() -> None:
         with connected() as (client, server):
             port.serve({"http": (http := RecordingFrontend(port))})
-            passing_on = asyncio.create_task(pass_on(port, server))
+            routed = asyncio.create_task(pass_on(port, server))
             for byte in b"POST":
                 client.sendall(bytes([byte]))
-            await passing_on
+            await routed
             assert http.accepted == [server]
             assert server.peeks <= 5
 

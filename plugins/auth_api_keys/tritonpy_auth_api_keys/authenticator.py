@@ -26,7 +26,7 @@ from tritonpy_auth_api_keys.key_file import KnownKey, parse_key_file
 
 HEADER = "x-api-key"
 # Compared with if no key has the id, for constant time.
-_UNKNOWN_KEY = KnownKey("sha256:" + "0" * 64, Principal("nobody"))
+_UNKNOWN_KEY = KnownKey("sha256:" + "0" * 64, Principal("unknown"))
 
 
 class ApiKeyOptions(Options, frozen=True):
