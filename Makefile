@@ -16,10 +16,10 @@ test:
 	$(PYTHON) tests/run.py
 
 lint:
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && PYTHONPATH=$$(echo plugins/* | tr ' ' ':') $(BIN)/lint-imports
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/python tools/checks.py contracts
 
 types:
-	$(BIN)/mypy
+	$(BIN)/python tools/checks.py types
 
 bench:
 	$(BIN)/python -m bench.compare

@@ -24,7 +24,7 @@ import numpy as np
 from bench.budget_simulation import least_recently_used, optimal, trace
 from tritonpy import Backend, MemoryUsage, ModelContext, hookimpl
 from tritonpy.api.backend import Array
-from tritonpy.testing import ModelRepository, RunningServer, running_server
+from tritonpy_testing import ModelRepository, RunningServer, running_server
 
 MODELS = 50
 SIZE = 1 << 20

@@ -18,7 +18,7 @@ import numpy as np
 from bench.record_costs import wide
 from bench.slo_live import CONFIG
 from tritonpy import InferRequest, InferResponse, Sink, Tensor
-from tritonpy.testing import RunningServer, running_server
+from tritonpy_testing import RunningServer, running_server
 
 HEADER, WEIGHTS = "x-tenant", {"heavy": 4.0, "light": 1.0}
 SETTINGS = ((1, 4), (1, 32), (8, 4), (8, 16), (8, 32), (8, 64))

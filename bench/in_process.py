@@ -10,7 +10,7 @@ import sys
 from bench.framework_work import SUBJECTS
 from bench.repeated_work import serve_commands
 from tritonpy import datatype_of
-from tritonpy.testing import InferInput, InProcessClient, running_server
+from tritonpy_testing import InferInput, InProcessClient, running_server
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 
 from bench import models, payloads, processes
-from tritonpy.testing import free_port
+from tritonpy_testing import free_port
 
 MAX_REQUESTED = 500  # models that get a request each
 SCRAPES = 7

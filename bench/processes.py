@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from tritonpy.testing import free_port
+from tritonpy_testing import free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 

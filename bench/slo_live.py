@@ -21,7 +21,7 @@ from statistics import median
 import numpy as np
 
 from bench.record_costs import wide
-from tritonpy.testing import RunningServer, running_server
+from tritonpy_testing import RunningServer, running_server
 
 TARGET_MS = 60
 SETTINGS = {

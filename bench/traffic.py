@@ -24,7 +24,7 @@ from bench.processes import Running
 from bench.program import parser_of, run
 from bench.rows import P50, Case
 from tritonpy import CallbackSink, CustomMetrics, Engine, InferRequest, InferResponse, NoOptions, Router, RouterContext
-from tritonpy.testing import ToyEngine
+from tritonpy_testing import ToyEngine
 from tritonpy_traffic.options import TrafficOptions
 from tritonpy_traffic.router import TrafficRouter
 from tritonpy_traffic.spec import Canary, CanaryStep, RouteSpec, Shadow, Sticky, WeightedTarget

@@ -25,7 +25,7 @@ from onnx import TensorProto, helper
 
 from tests.process_tree import end_tree
 from tests.served_transport import transport_flags
-from tritonpy.testing import ModelRepository, free_port
+from tritonpy_testing import ModelRepository, free_port
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMEOUT_S = 60

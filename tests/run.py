@@ -41,32 +41,6 @@ class Tier:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-DEFAULT_PACKAGES = (
-    "protos",
-    "core",
-    "plugins/frontend_http",
-    "plugins/frontend_grpc",
-    "plugins/frontend_h2",
-    "plugins/batching_dynamic",
-    "plugins/batching_sequence",
-    "plugins/ensemble",
-    "plugins/cache_local",
-    "plugins/cache_redis",
-    "plugins/batching_slo",
-    "plugins/queueing_fair",
-    "plugins/metrics_prometheus",
-    "plugins/auth_api_keys",
-    "plugins/auth_jwt",
-    "plugins/backend_onnx",
-    "plugins/backend_python",
-    "plugins/trace_otel",
-    "plugins/agent_checksum",
-    "plugins/agent_sealed",
-    "plugins/traffic",
-    "plugins/bench",
-)
-
-
 def _framework(name: str, package: str, *more: str) -> Tier:
     """Return the tier of a package with large dependencies; `more` are further test paths."""
     return Tier((f"{package}/tests", *more), packages=(package,), requirements=(f"tests/requirements-{name}.txt",))
@@ -85,10 +59,30 @@ ON_EVERY_TRANSPORT = (
     "tests/test_request_log.py",
     "tests/test_transport.py",
 )
+# Tiers whose packages are too large for the default environment, which has all others.
+_LARGE = {
+    "clouds": _framework("clouds", "plugins/repo_cloud"),
+    "torch": _framework("torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"),
+    "tf": _framework("tf", "plugins/backend_tf"),
+    "openvino": _framework("openvino", "plugins/backend_openvino"),
+    "trt": _framework("trt", "plugins/backend_trt"),
+    "transformer": _framework("transformer", "plugins/backend_transformer"),
+}
+
+
+def default_packages() -> list[str]:
+    """Return the folders of the distributions that the default environment has, those of the core first."""
+    large = {package for tier in _LARGE.values() for package in tier.packages}
+    projects = (
+        path.parent for pattern in ("libs", "plugins") for path in sorted(ROOT.glob(f"{pattern}/*/pyproject.toml"))
+    )
+    return ["protos", "core", *(each for project in projects if (each := str(project.relative_to(ROOT))) not in large)]
+
+
 # Tiers start in this order: long ones first, so that parallel runs end together.
 TIERS = {
     "default": Tier(
-        (*(f"{folder}/tests" for folder in DEFAULT_PACKAGES[2:]), "tests"),
+        (*(f"{folder}/tests" for folder in default_packages()[2:]), "tests"),
         ("--ignore=tests/conformance", "--ignore=tests/frameworks"),
     ),
     "core": Tier(("protos/tests", "core/tests")),
@@ -104,7 +98,7 @@ TIERS = {
         requirements=("tests/requirements-frameworks.txt",),
     ),
     # Suites that start servers as processes, a fixed sample of the exchanges with the real Triton, and
-    # the tests of frontend_grpc on grpcio; the default tier uses frontend_h2.
+    # the tests of frontend_grpc on grpcio; the default tier uses the transport h2.
     "grpcio": Tier(
         (
             "plugins/frontend_grpc/tests",
@@ -118,12 +112,7 @@ TIERS = {
             "TRITONPY_CONFORMANCE_SEED": "1754776926",
         },
     ),
-    "clouds": _framework("clouds", "plugins/repo_cloud"),
-    "torch": _framework("torch", "plugins/backend_torch", "plugins/backend_python/tests/worker/api"),
-    "tf": _framework("tf", "plugins/backend_tf"),
-    "openvino": _framework("openvino", "plugins/backend_openvino"),
-    "trt": _framework("trt", "plugins/backend_trt"),
-    "transformer": _framework("transformer", "plugins/backend_transformer"),
+    **_LARGE,
 }
 
 
@@ -148,7 +137,7 @@ def main() -> int:
 
 def _run_all(chosen: Sequence[str], at_once: int, pytest_arguments: list[str]) -> dict[str, tuple[int, float]]:
     """Return exit status and minutes of each tier; tiers start in the given order."""
-    _installed(DEFAULT_ENVIRONMENT, DEFAULT_PACKAGES, ("tests/requirements.txt",))
+    _installed(DEFAULT_ENVIRONMENT, default_packages(), ("tests/requirements.txt",))
     if at_once == 1:
         return {name: _run(name, pytest_arguments) for name in chosen}
     results: dict[str, tuple[int, float]] = {}

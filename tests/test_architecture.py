@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 import tritonpy
-import tritonpy.testing
+import tritonpy_testing
+from tests import run
 from tritonpy import Code, Options, TritonError, error_of, errors, hookspecs
 from tritonpy.config.server import ServerConfig
 from tritonpy.config.server.expectation import description
@@ -99,7 +100,7 @@ def test_plugins_use_no_private_names_of_others(path: Path) -> None:
 
 
 def test_public_names_exist() -> None:
-    for module in (tritonpy, tritonpy.testing):
+    for module in (tritonpy, tritonpy_testing):
         assert [name for name in module.__all__ if not hasattr(module, name)] == []
 
 
@@ -120,8 +121,8 @@ def test_the_hooks_page_names_the_class_and_the_contract_of_each_hook(name: str)
     assert kind
     assert f"`tritonpy.{kind[1]}`" in section
     assert inspect.isclass(getattr(tritonpy, kind[1]))
-    assert f"`tritonpy.testing.{kind[1]}Contract`" in section
-    assert inspect.isclass(getattr(tritonpy.testing, f"{kind[1]}Contract"))
+    assert f"`tritonpy_testing.{kind[1]}Contract`" in section
+    assert inspect.isclass(getattr(tritonpy_testing, f"{kind[1]}Contract"))
 
 
 def option_classes() -> dict[str, type[Options]]:
@@ -211,27 +212,25 @@ def test_mentioned_paths_exist(page: Path) -> None:
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_every_package_is_typed_and_has_the_same_version() -> None:
-    projects = [ROOT / "core", ROOT / "protos", *sorted(path for path in (ROOT / "plugins").iterdir() if path.is_dir())]
-    versions = {}
-    for project in projects:
-        name = {"core": "tritonpy", "protos": "tritonpy_protos"}.get(project.name, f"tritonpy_{project.name}")
-        assert (project / name / "py.typed").is_file(), name
-        found = re.search(r'^version = "(.*)"$', (project / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
-        versions[name] = found and found[1]
-    assert set(versions.values()) == {tritonpy.__version__}
+PROJECTS = [path.parent for pattern in ("*", "libs/*", "plugins/*") for path in ROOT.glob(f"{pattern}/pyproject.toml")]
 
 
-def test_every_plugin_has_its_own_tests_and_is_run_by_the_test_command() -> None:
-    run = (ROOT / "tests" / "run.py").read_text(encoding="utf-8")
-    for plugin in sorted(path for path in (ROOT / "plugins").iterdir() if path.is_dir()):
-        assert list((plugin / "tests").glob("test_*.py")), plugin.name
-        assert f'"plugins/{plugin.name}"' in run
+@pytest.mark.parametrize("project", PROJECTS, ids=relative)
+def test_every_distribution_is_typed_and_has_the_version_of_the_core(project: Path) -> None:
+    name = {"core": "tritonpy", "protos": "tritonpy_protos"}.get(project.name, f"tritonpy_{project.name}")
+    assert (project / name / "py.typed").is_file()
+    assert f'\nversion = "{tritonpy.__version__}"\n' in (project / "pyproject.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("project", PROJECTS, ids=relative)
+def test_every_distribution_has_its_own_tests_which_the_test_command_runs(project: Path) -> None:
+    assert list((project / "tests").rglob("test_*.py"))
+    assert any(f"{relative(project)}/tests" in tier.paths for tier in run.TIERS.values())
 
 
 @pytest.mark.parametrize(
     "folder",
-    ["core/tritonpy/ipc", "core/tritonpy/runners", "plugins/backend_python/tritonpy_backend_python/worker"],
+    ["libs/ipc/tritonpy_ipc", "core/tritonpy/runners", "plugins/backend_python/tritonpy_backend_python/worker"],
 )
 def test_the_request_path_uses_no_pickle(folder: str) -> None:
     """Unpickling a worker's data would run its code in the server. Queues pickle, too."""

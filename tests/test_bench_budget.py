@@ -9,7 +9,7 @@ import pytest
 
 from bench.budget import CONFIG, MODELS, SIZE, measure
 from bench.budget_simulation import least_recently_used, optimal, trace
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 
 def textbook(requested: Sequence[int], capacity: int) -> float:

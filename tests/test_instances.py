@@ -16,7 +16,7 @@ import pytest
 
 from tests.test_failures import failed_start
 from tritonpy import InferRequest, SequenceInfo, Tensor
-from tritonpy.testing import ModelRepository, RecordingSink, RunningServer, running_server
+from tritonpy_testing import ModelRepository, RecordingSink, RunningServer, running_server
 
 MODEL = """
 import json

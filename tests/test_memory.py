@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import Serve, ServerProcess
 from tests.test_failures import failed_start
 from tritonpy.devices import visible_gpus
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 MIB = 1 << 20
 HOARDER = """

@@ -26,7 +26,7 @@ from tests.conftest import ROOT
 from tritonpy import SERVER_METRICS, Backend, MemoryUsage, ModelContext, hookimpl
 from tritonpy.api.backend import Array
 from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
-from tritonpy.testing import ModelRepository, RunningServer, running_server
+from tritonpy_testing import ModelRepository, RunningServer, running_server
 
 SIZE = 1 << 20
 CONFIG = """

@@ -13,7 +13,7 @@ import pytest
 
 from tritonpy import StartupError
 from tritonpy.cli.main import main
-from tritonpy.testing import (
+from tritonpy_testing import (
     InferenceServerException,
     InferInput,
     InProcessClient,

@@ -13,7 +13,7 @@ import pytest
 import tritonclient.http
 
 from tritonpy import Backend, Batch, hookimpl
-from tritonpy.testing import BatchPolicyContract, ModelRepository, RunningServer, running_server
+from tritonpy_testing import BatchPolicyContract, ModelRepository, RunningServer, running_server
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "volume_batching" / "volume_batching.py"
 HELD = 8

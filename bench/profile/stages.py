@@ -22,8 +22,8 @@ _LOCAL = {
 _WORKERS = {
     "tritonpy.runners.workers.instance:WorkerInstance.feed": "hand-over",
     "tritonpy.runners.workers.executions:Executions.send": "gather",
-    "tritonpy.runners.workers.connection:Connection._flush": "hand-over",
-    "tritonpy.runners.workers.connection:Connection._readable": "scatter",
+    "tritonpy_engine_rpc.connection:Connection._flush": "hand-over",
+    "tritonpy_engine_rpc.connection:Connection._readable": "scatter",
 }
 IN_WORKER = {
     "tritonpy_worker.ipc.channel:Channel._receive": IDLE,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tritonpy import Backend, Frontend, StartupError, hookimpl
-from tritonpy.testing import InferInput, InProcessClient, running_server
+from tritonpy_testing import InferInput, InProcessClient, running_server
 
 CONFIG = """
     backend: "doubler" max_batch_size: 8

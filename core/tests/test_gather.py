@@ -15,11 +15,11 @@ from tritonpy.api.backend import ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.errors import Internal
 from tritonpy.gather import gather, scatter
-from tritonpy.ipc.blocks import Block, BlockInputs, BlockRow
-from tritonpy.ipc.signatures import Column, TensorSignature
-from tritonpy.testing.parse import model_config
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import DTYPES, Batch, InferRequest, OutputSpec, Tensor
+from tritonpy_ipc.blocks import Block, BlockInputs, BlockRow
+from tritonpy_ipc.signatures import Column, TensorSignature
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.recording_sink import RecordingSink
 
 SINK = RecordingSink().sink
 

@@ -18,7 +18,7 @@ from tritonpy.engine.lifecycle import ServerState
 from tritonpy.errors import PluginError, StartupError, Unavailable
 from tritonpy.hookspecs import hookimpl
 from tritonpy.server import build
-from tritonpy.testing import RecordingSink
+from tritonpy_testing import RecordingSink
 
 from .repository.version_backend import EventLog, version_reporter, write
 from .toys.doubler import Gate, gated

@@ -41,6 +41,7 @@ from tritonpy.api.repository import ModelChanged, ModelListing, Repository, Repo
 from tritonpy.api.router import Router, RouterContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.api.sharing import OrderedRequestQueue, Sharing, WaitingQueue
+from tritonpy.api.spawned_process import SpawnedProcess
 from tritonpy.api.trace_settings import TraceChanges, TraceSettings
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.api.tracer import Tracer
@@ -102,6 +103,7 @@ from tritonpy.gather import gather, scatter
 from tritonpy.hookspecs import hookimpl
 from tritonpy.installation import install_command
 from tritonpy.logs import LogChanges, LogSettings
+from tritonpy.model_log import ModelLog
 from tritonpy.network.tls_options import TlsOptions
 from tritonpy.nvml import Nvml, NvmlError, open_nvml
 from tritonpy.private_folders import make_private_folder
@@ -109,8 +111,6 @@ from tritonpy.redacted_urls import redact_urls
 from tritonpy.request_memory import ClientMemory, RequestMemory, RequestMemoryFull, Reservation
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
-from tritonpy.runners.workers.model_log import ModelLog
-from tritonpy.runners.workers.spawned_process import SpawnedProcess
 from tritonpy.types import (
     CPU,
     DATATYPE_OF_NUMBER,

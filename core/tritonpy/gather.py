@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from tritonpy.config.model_fit import shape_text
 from tritonpy.errors import Internal
-from tritonpy.ipc.blocks import BlockRow, BlockView, Stack, block_ranges
-from tritonpy.ipc.signatures import Column, TensorSignature
 from tritonpy.types import CPU, DATATYPE_OF_NUMBER, DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
+from tritonpy_ipc.blocks import BlockRow, BlockView, Stack, block_ranges
+from tritonpy_ipc.signatures import Column, TensorSignature
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import ModelContext

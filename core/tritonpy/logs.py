@@ -25,7 +25,7 @@ from msgspec import UNSET, UnsetType
 from tritonpy.errors import StartupError
 
 LOGGER = "tritonpy"
-FIELDS = ("model", "version", "instance", "request_id")
+LOG_FIELDS = ("model", "version", "instance", "request_id")
 ESCAPE_VARIABLE = "TRITON_SERVER_ESCAPE_LOG_MESSAGES"
 """Triton's variable. 0 writes messages unescaped, with their line breaks.
 
@@ -167,7 +167,7 @@ class JsonFormatter(logging.Formatter):
             "message": shortened(record.getMessage()),
         }
         whole = "models" if hasattr(record, "models") else "table"
-        line |= {name: getattr(record, name) for name in (*FIELDS, whole) if hasattr(record, name)}
+        line |= {name: getattr(record, name) for name in (*LOG_FIELDS, whole) if hasattr(record, name)}
         error = _traceback(record)
         if error:
             line["exception"] = error

@@ -18,7 +18,7 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SEED = int(os.environ.get("TRITONPY_FUZZ_SEED", random.SystemRandom().randrange(2**32)))

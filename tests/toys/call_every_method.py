@@ -19,7 +19,7 @@ def main(first: str, repository: str) -> None:
     for module in CLIENT + SERVER if first == "client" else SERVER + CLIENT:
         importlib.import_module(module)
     from tests.client_surface.checks import LOADED, METHODS, check
-    from tritonpy.testing import running_server
+    from tritonpy_testing import running_server
 
     server_yaml = {
         "repositories": [{"url": repository}],

@@ -4,8 +4,8 @@ import pytest
 
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.errors import Internal
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest
+from tritonpy_testing.recording_sink import RecordingSink
 
 
 class OnlyEnqueue(Scheduler):

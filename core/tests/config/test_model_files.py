@@ -6,8 +6,8 @@ import pytest
 
 from tritonpy.config.model_files import file_name_problems, foreign_path_problems, resolve_model_file
 from tritonpy.errors import InvalidArgument
-from tritonpy.testing.parse import model_config
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing.parse import model_config
 
 MODEL = Path("/models/m")
 

@@ -4,7 +4,7 @@ import pytest
 
 from tritonpy import DATATYPES
 from tritonpy.config.model_fit import control_inputs, dims_misfit, model_dims, set_dims, shape_text, unable_to_load
-from tritonpy.testing import model_config
+from tritonpy_testing import model_config
 
 INITIAL = "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape "
 CONTROLS = """sequence_batching {

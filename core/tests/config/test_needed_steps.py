@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from tritonpy.config.needed_steps import needed_steps
-from tritonpy.testing.parse import model_config
+from tritonpy_testing.parse import model_config
 
 STEPS = model_config(
     """

@@ -6,7 +6,7 @@ from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
 from tritonpy.runners.local import LocalRunner
-from tritonpy.testing import RecordingSink
+from tritonpy_testing import RecordingSink
 
 from ..repository.version_backend import EventLog, version_reporter, write
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins

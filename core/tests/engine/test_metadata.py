@@ -4,7 +4,7 @@ import pytest
 
 from tritonpy.api.engine import ModelMetadata, TensorMetadata
 from tritonpy.engine.metadata import model_metadata
-from tritonpy.testing import model_config
+from tritonpy_testing import model_config
 
 CONFIG = """
     name: "m" backend: "b" max_batch_size: {batch}

@@ -17,7 +17,7 @@ from tritonpy import (
     hookimpl,
 )
 from tritonpy.engine.local import LocalEngine
-from tritonpy.testing import RecordingSink
+from tritonpy_testing import RecordingSink
 
 from ..toys.serving import ToyPlugin, serving, toy_plugins
 

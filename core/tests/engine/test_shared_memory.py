@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tritonpy.errors import Cancelled, DecoupledRefused, InvalidArgument, NotFound, Unavailable, Unsupported
-from tritonpy.testing import RecordingSink, shared_object
 from tritonpy.types import InferRequest, OutputSpec, RegionSlice, Tensor
+from tritonpy_testing import RecordingSink, shared_object
 
 from ..toys.decoupled import Repeat
 from ..toys.doubler import Gate, gated

@@ -19,8 +19,8 @@ from tritonpy.frontend_processes.process.rpc_client import EngineRpcClient
 from tritonpy.frontend_processes.process.tracer import FrontendTracer
 from tritonpy.frontend_processes.rpc_session import FrontendRpcSession
 from tritonpy.frontend_processes.start_message import TracerState
-from tritonpy.ipc import Frame, Kind
-from tritonpy.runners.workers.connection import Connection
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_ipc import Frame, Kind
 
 _T = TypeVar("_T")
 

@@ -12,9 +12,9 @@ from core.tests.frontend_processes.linked import FrontendEnd, linked
 from tritonpy.api.forwarding_engine import ForwardingEngine
 from tritonpy.errors import Internal, QueueFull
 from tritonpy.frontend_processes import kinds
-from tritonpy.testing.recording_sink import RecordingSink
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import FlowControl, InferRequest, InferResponse, StreamSink, Tensor
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
 
 WAIT_S = 20
 

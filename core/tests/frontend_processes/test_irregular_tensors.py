@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tritonpy.frontend_processes.irregular_tensors import is_irregular, restore, split_irregular
-from tritonpy.ipc import ProtocolError
 from tritonpy.types import RegionSlice, Tensor
+from tritonpy_ipc import ProtocolError
 
 GOOD = Tensor.from_numpy("GOOD", np.ones((2, 2), np.float32))
 TEXT = Tensor.from_numpy("TEXT", np.array([b"a", b""], np.object_))

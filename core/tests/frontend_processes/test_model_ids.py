@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
-from tritonpy.ipc import ProtocolError
+from tritonpy_ipc import ProtocolError
 
 
 def test_a_model_id_is_announced_once() -> None:

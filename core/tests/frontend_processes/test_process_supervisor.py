@@ -25,8 +25,8 @@ from tritonpy.frontend_processes.remote_frontend import RemoteFrontend, with_rem
 from tritonpy.logs import LogChanges, change_logging
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.server import build
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.tracing.setup import make_tracing
+from tritonpy_testing.toy_engine import ToyEngine
 
 WAIT_S = 30
 

@@ -13,10 +13,10 @@ from tritonpy.api.authenticator import Principal
 from tritonpy.frontend_processes import kinds
 from tritonpy.frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
 from tritonpy.frontend_processes.requests_frame import ReadRequests, TraceMessage, read_requests, write_requests
-from tritonpy.ipc import Endpoint, ProtocolError
-from tritonpy.ipc.blocks import BlockInputs
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import DTYPES, InferRequest, OutputSpec, RegionSlice, SequenceInfo, Tensor
+from tritonpy_ipc import Endpoint, ProtocolError
+from tritonpy_ipc.blocks import BlockInputs
+from tritonpy_testing.recording_sink import RecordingSink
 
 SINK = RecordingSink().sink
 TEXTS = st.text(max_size=5)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from tritonpy.errors import DecoupledRefused, QueueFull, ResourceExhausted, Unavailable
 from tritonpy.frontend_processes.responses_frame import NumberedResponse, read_responses, write_responses
-from tritonpy.ipc import ProtocolError
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest, InferResponse, RegionSlice, Tensor
+from tritonpy_ipc import ProtocolError
+from tritonpy_testing.recording_sink import RecordingSink
 
 SINK = RecordingSink().sink
 TEXTS = st.text(max_size=5)

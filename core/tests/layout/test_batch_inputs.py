@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tritonpy.errors import Internal
 from tritonpy.layout.batch_inputs import BatchInputRule, batch_input_rules, batch_inputs
-from tritonpy.testing.parse import model_config
 from tritonpy.types import Tensor
+from tritonpy_testing.parse import model_config
 
 KINDS = (
     "BATCH_ELEMENT_COUNT", "BATCH_ACCUMULATED_ELEMENT_COUNT", "BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO",

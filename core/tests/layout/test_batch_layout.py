@@ -15,9 +15,9 @@ from tritonpy.api.options import NoOptions
 from tritonpy.errors import Internal
 from tritonpy.gather import gather, scatter
 from tritonpy.layout import BatchLayout
-from tritonpy.testing.parse import model_config
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import DATATYPE_OF_NUMBER, Batch, InferRequest, InferResponse, Tensor
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.recording_sink import RecordingSink
 
 SINK = RecordingSink().sink
 CONFIG = """

@@ -5,8 +5,8 @@ import pytest
 
 from tritonpy.errors import Internal
 from tritonpy.layout.batch_outputs import BatchOutputRule, batch_output_rules, split_by_shape
-from tritonpy.testing.parse import model_config
 from tritonpy.types import Tensor
+from tritonpy_testing.parse import model_config
 
 CONFIG = """
 max_batch_size: 8

@@ -20,9 +20,9 @@ from tritonpy.model.accounting import Accounting
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
-from tritonpy.testing.parse import model_config
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse
 from tritonpy.types.compute_times import ComputeTimes
+from tritonpy_testing.parse import model_config
 
 SINK = CallbackSink(lambda request, response: None)
 COUNT = 3

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from core.tests.model.test_request_check import BATCH, FIXED, SINK, check_of
-from tritonpy.ipc.blocks import BlockInputs
-from tritonpy.ipc.signatures import SignatureReader, SignatureWriter
-from tritonpy.ipc.tensors import pack, unpack
 from tritonpy.model.input_rule import InputRule
 from tritonpy.types import DTYPES, InferRequest, OutputSpec, Tensor
+from tritonpy_ipc.blocks import BlockInputs
+from tritonpy_ipc.signatures import SignatureReader, SignatureWriter
+from tritonpy_ipc.tensors import pack, unpack
 
 
 def coalesced(*values, output_names=None):

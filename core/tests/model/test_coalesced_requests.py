@@ -16,9 +16,9 @@ from tritonpy.clock import now_ns
 from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Cancelled, InvalidArgument, QueueFull, TritonError
 from tritonpy.server import Server
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest, OutputSpec
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 
 class RecordedRejections:

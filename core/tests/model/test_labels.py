@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy.errors import InvalidArgument
 from tritonpy.model.labels import read_labels
-from tritonpy.testing.parse import model_config
+from tritonpy_testing.parse import model_config
 
 
 def config(filename: str) -> object:

@@ -28,10 +28,10 @@ from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer
-from tritonpy.testing.parse import model_config
-from tritonpy.testing.recording_sink import RecordingSink
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import InferRequest, InferResponse, Tensor
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
 
 CONFIG = """
 name: "m"

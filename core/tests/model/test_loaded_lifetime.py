@@ -17,9 +17,9 @@ from core.tests.toys.one_model import DYNAMIC, EXPLICIT, one_model
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of, serving, toy_plugins
 from tritonpy import install_command
 from tritonpy.errors import NotFound, Unavailable
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import CallbackSink, InferRequest, Tensor
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 
 def test_reloading_and_unloading_under_load_loses_no_request(model_repository: ModelRepository) -> None:

@@ -18,9 +18,9 @@ from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Cancelled, Code, InvalidArgument, QueueFull, Unavailable
 from tritonpy.gather import scatter
 from tritonpy.hookspecs import hookimpl
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, InferRequest, InferResponse, OutputSpec, Tensor
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 
 class RespondsTwice(Doubler):

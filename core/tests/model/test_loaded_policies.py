@@ -13,8 +13,8 @@ from tritonpy.api.batch_policy import BatchPolicy, Pending, Run
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.hookspecs import hookimpl
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 
 class Learning(BatchPolicy):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.errors import StartupError
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 from ..toys.decoupled import Repeat
 from ..toys.doubler import Doubler

@@ -26,9 +26,9 @@ from tritonpy.api.engine import Duration
 from tritonpy.clock import now_ns
 from tritonpy.errors import StartupError
 from tritonpy.server import Server
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 LARGE = 1 << 17  # int32 values: too many to hash on an event loop
 

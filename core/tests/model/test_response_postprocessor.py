@@ -9,9 +9,9 @@ from google.protobuf import text_format
 from tritonpy.errors import FailureReason
 from tritonpy.model.reshape import Reshape
 from tritonpy.model.response_postprocessor import ResponsePostprocessor
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest, InferResponse, OutputSpec, Tensor
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing.recording_sink import RecordingSink
 
 SINK = RecordingSink().sink
 RESHAPED = 'max_batch_size: 4 output { name: "OUT" data_type: TYPE_FP32 dims: [2, 2] reshape { shape: [4] } }'

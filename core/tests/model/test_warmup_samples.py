@@ -9,7 +9,7 @@ import pytest
 from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.model.warmup_samples import warmup_samples
 from tritonpy.runners.warmup import WarmupSample
-from tritonpy.testing.parse import model_config
+from tritonpy_testing.parse import model_config
 
 INPUT = 'input { name: "IN" data_type: TYPE_INT32 dims: 2 }'
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tritonpy.server import Server
-from tritonpy.testing import ModelRepository, RecordingSink
+from tritonpy_testing import ModelRepository, RecordingSink
 
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
 from .version_backend import EventLog, version_reporter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 from ..toys.ensemble import EnsembleScheduler
 from ..toys.serving import ToyPlugin

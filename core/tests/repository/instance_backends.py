@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
-from tritonpy.testing import RecordingSink, RunningServer
-from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.types import InferRequest
+from tritonpy_testing import RecordingSink, RunningServer
+from tritonpy_testing.model_repository import ModelRepository
 
 from ..toys.isolated import isolating
 from ..toys.serving import ToyPlugin, ask, config_of

@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.repository.agents import AgentChain
-from tritonpy.testing import model_config
+from tritonpy_testing import model_config
 
 CONFIG = model_config("""
     model_repository_agents { agents { name: "a" parameters { key: "k" value: "1" } } agents { name: "b" } }

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from tritonpy.errors import TritonError
-from tritonpy.testing.recording_sink import WAIT_S
+from tritonpy_testing.recording_sink import WAIT_S
 
 from ..toys.serving import ask, numbers
 from .ensembles import PLUGIN, write_ensemble

@@ -6,7 +6,7 @@ from tritonpy.config.positions import Positions
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.errors import InvalidArgument
 from tritonpy.repository.config_file import read_config, string_parameters, with_positions
-from tritonpy.testing import model_config
+from tritonpy_testing import model_config
 
 
 def backend_of(path, name="", override=None):

@@ -8,7 +8,7 @@ import pytest
 
 from tritonpy import config_to_dict
 from tritonpy.errors import InvalidArgument, TritonError
-from tritonpy.testing import RecordingSink
+from tritonpy_testing import RecordingSink
 
 from ..toys.serving import ask
 from .instance_backends import (

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonpy.testing import InferInput, InProcessClient, ModelRepository
+from tritonpy_testing import InferInput, InProcessClient, ModelRepository
 
 from ..toys.isolated import ProcessInspector, isolating
 from ..toys.serving import ToyPlugin

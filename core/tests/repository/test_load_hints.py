@@ -9,7 +9,7 @@ import pytest
 
 from tritonpy.api.repository import ModelListing
 from tritonpy.repository.load_hints import load_hint, unreadable_hint
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 from .version_backend import error_of, index, write
 

@@ -9,7 +9,7 @@ from tritonpy.api.repository import RepositoryContext
 from tritonpy.errors import Unavailable
 from tritonpy.repository import builtin
 from tritonpy.repository.local import LocalRepository, list_model
-from tritonpy.testing import RepositoryContract
+from tritonpy_testing import RepositoryContract
 
 
 class TestLocalRepository(RepositoryContract):

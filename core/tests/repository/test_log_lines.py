@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 from .ensembles import PLUGIN, write_ensemble
 from .version_backend import error_of, write

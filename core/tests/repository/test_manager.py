@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy.errors import Internal, InvalidArgument, NotFound
 from tritonpy.repository.overrides import write_override
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 from ..toys.doubler import Gate, gated
 from ..toys.serving import ToyPlugin, ask, config_of, numbers, request_of

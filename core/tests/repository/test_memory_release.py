@@ -15,8 +15,8 @@ from core.tests.toys.isolated import isolating
 from core.tests.toys.serving import ToyPlugin, ask
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.repository import draining
-from tritonpy.testing import RecordingSink, RunningServer
-from tritonpy.testing.model_repository import ModelRepository
+from tritonpy_testing import RecordingSink, RunningServer
+from tritonpy_testing.model_repository import ModelRepository
 
 
 class Weights:

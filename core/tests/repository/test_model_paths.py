@@ -15,7 +15,7 @@ from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.config.model_files import resolve_model_file
 from tritonpy.errors import TritonError
 from tritonpy.server import Server
-from tritonpy.testing import ModelRepository, RecordingSink
+from tritonpy_testing import ModelRepository, RecordingSink
 
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.errors import InvalidArgument, NotFound
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 from ..toys.serving import ask
 from .ensembles import PLUGIN, write_ensemble

@@ -10,7 +10,7 @@ from tritonpy.repository.model_table import ModelTable
 from tritonpy.repository.prepared_model import PreparedModel
 from tritonpy.repository.shared_objects import SharedObjects
 from tritonpy.repository.version_loader import VersionLoader
-from tritonpy.testing import model_config
+from tritonpy_testing import model_config
 
 ALL = model_config('name: "m" version_policy { all {} }')
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.repository.versions import version_folders, versions_to_load
-from tritonpy.testing import model_config
+from tritonpy_testing import model_config
 
 VERSIONS = st.sets(st.integers(1, 99))
 

@@ -14,8 +14,8 @@ import pytest
 
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.errors import TritonError, Unavailable
-from tritonpy.testing import ModelRepository
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing import ModelRepository
 
 FILE = "model.txt"
 _clock = itertools.count(1)

@@ -13,9 +13,9 @@ from tritonpy.config.normalization import normalize
 from tritonpy.errors import NotFound, Unavailable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
-from tritonpy.testing.parse import model_config
 from tritonpy.types import Batch, InferRequest
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing.parse import model_config
 
 
 @dataclass

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from tritonpy.ipc.windows import MAX_RESPONSES
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.types import InferRequest
+from tritonpy_ipc.windows import MAX_RESPONSES
 
 
 def filled(stream: CallStream, answers: int = MAX_RESPONSES) -> CallStream:

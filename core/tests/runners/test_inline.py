@@ -19,9 +19,9 @@ from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.model import input_rule
 from tritonpy.runners import inline_policy, pooled_instance
 from tritonpy.server import Server
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 OWN_THREAD = "m_0_0"
 THREAD = "execution"  # prefix of the names of shared threads

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.ipc.blocks import Block, BlockInputs
-from tritonpy.ipc.signatures import Column, TensorSignature
 from tritonpy.runners.inline_policy import (
     BATCH_NS,
     BLOCKING_NS,
@@ -20,6 +18,8 @@ from tritonpy.runners.inline_policy import (
     InlinePolicy,
 )
 from tritonpy.types import Batch, CallbackSink, InferRequest, Tensor
+from tritonpy_ipc.blocks import Block, BlockInputs
+from tritonpy_ipc.signatures import Column, TensorSignature
 
 SINK = CallbackSink(lambda request, response: None)
 

@@ -15,9 +15,9 @@ from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.errors import StartupError
 from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 from tritonpy.runners.readiness import ReadinessCheck
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 
 class RecordingBackend(Doubler):

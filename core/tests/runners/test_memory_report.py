@@ -12,7 +12,7 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.runners.memory_report import MemoryReport, reports_memory
 from tritonpy.runners.thread_pool import ThreadPool
-from tritonpy.testing.recording_sink import WAIT_S
+from tritonpy_testing.recording_sink import WAIT_S
 
 LOG = logging.LoggerAdapter(logging.getLogger("tritonpy.test"), {})
 NEVER = 1 << 62

@@ -14,8 +14,8 @@ from core.tests.toys.heavy import OWN, WEIGHTS, HeavyBackend
 from core.tests.toys.isolated import ISOLATED, isolating
 from core.tests.toys.serving import ToyPlugin, ask
 from tritonpy.runners import memory_report
-from tritonpy.testing import RecordingSink, RunningServer
-from tritonpy.testing.model_repository import ModelRepository
+from tritonpy_testing import RecordingSink, RunningServer
+from tritonpy_testing.model_repository import ModelRepository
 
 IN_PROCESSES = pytest.mark.parametrize("where", ["", ISOLATED], ids=["threads", "processes"])
 MIB = 1 << 20

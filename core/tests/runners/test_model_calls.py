@@ -5,9 +5,9 @@ import pytest
 
 from tritonpy.errors import Code, Internal, InvalidArgument, NotFound
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
-from tritonpy.testing import RecordingSink
 from tritonpy.types import InferRequest, Tensor
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing import RecordingSink
 
 PLAIN, DECOUPLED = ModelConfig(), ModelConfig()
 DECOUPLED.model_transaction_policy.decoupled = True

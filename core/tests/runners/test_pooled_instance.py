@@ -16,10 +16,10 @@ from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 from tritonpy.runners.pooled_instance import may_share_threads
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.parse import model_config
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.recording_sink import RecordingSink
 
 NOT_INLINE = 'parameters { key: "inline" value { string_value: "false" } }'
 NEEDS_R = 'rate_limiter {{ resources {{ name: "R" count: 1 }} priority: {} }}'

@@ -21,8 +21,8 @@ from core.tests.toys.serving import ToyPlugin, ask
 from tritonpy import cuda_calls, devices
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.errors import StartupError
-from tritonpy.testing import RecordingSink, RunningServer
-from tritonpy.testing.model_repository import ModelRepository
+from tritonpy_testing import RecordingSink, RunningServer
+from tritonpy_testing.model_repository import ModelRepository
 
 PINNED, ON_GPU = 4000, 6000
 

@@ -16,10 +16,10 @@ from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.runners import warmup
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.warmup import WarmupSample
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.parse import model_config
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.recording_sink import RecordingSink
 
 ITERATIVE = "sequence_batching { iterative_sequence: true }"
 

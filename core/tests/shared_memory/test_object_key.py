@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.shared_memory.object_key import check_key, open_object
-from tritonpy.testing import shared_object
+from tritonpy_testing import shared_object
 
 RESERVED = "triton_python_backend_shm_region_"
 

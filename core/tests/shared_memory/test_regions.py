@@ -8,8 +8,8 @@ import pytest
 from tritonpy import cuda_calls
 from tritonpy.errors import AlreadyExists, Internal, InvalidArgument, NotFound, Unsupported
 from tritonpy.shared_memory import Regions
-from tritonpy.testing import shared_object
 from tritonpy.types import CudaRegion, RegionSlice, SystemRegion
+from tritonpy_testing import shared_object
 
 from .fake_cuda import HANDLE, FakeCuda
 

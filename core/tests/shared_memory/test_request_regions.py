@@ -7,8 +7,8 @@ import pytest
 
 from tritonpy.errors import FailureReason, Internal, InvalidArgument, NotFound
 from tritonpy.shared_memory import Regions, hold_regions
-from tritonpy.testing import RecordingSink, shared_object
 from tritonpy.types import InferRequest, InferResponse, OutputSpec, RegionSlice, SystemRegion, Tensor
+from tritonpy_testing import RecordingSink, shared_object
 
 VALUES = np.array([1, 2, 3, 4], np.int16)
 

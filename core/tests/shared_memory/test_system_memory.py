@@ -10,8 +10,8 @@ import pytest
 
 from tritonpy.errors import Internal, InvalidArgument
 from tritonpy.shared_memory.system_memory import SystemMemory
-from tritonpy.testing import shared_object
 from tritonpy.types import SystemRegion
+from tritonpy_testing import shared_object
 
 PAGE = resource.getpagesize()
 

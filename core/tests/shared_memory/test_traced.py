@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from tritonpy.shared_memory import Regions, hold_regions
-from tritonpy.testing import shared_object
 from tritonpy.types import InferResponse, OutputSpec, SystemRegion, Tensor
 from tritonpy.types.trace import TensorCopy
+from tritonpy_testing import shared_object
 
 from ..tracing.families import family, request
 

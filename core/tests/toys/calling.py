@@ -11,8 +11,8 @@ import numpy as np
 
 from tritonpy.api.backend import Array, Backend
 from tritonpy.errors import Cancelled, TritonError
-from tritonpy.testing.recording_sink import WAIT_S
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_testing.recording_sink import WAIT_S
 
 
 class Caller(Backend):

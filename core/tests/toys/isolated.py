@@ -21,9 +21,9 @@ from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.api.options import Options
 from tritonpy.custom_metrics import MetricKind
 from tritonpy.errors import InvalidArgument, ResourceExhausted
-from tritonpy.testing import RunningServer, running_server
-from tritonpy.testing.model_repository import ModelRepository
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
+from tritonpy_testing import RunningServer, running_server
+from tritonpy_testing.model_repository import ModelRepository
 
 from .serving import SILENT, ToyPlugin
 

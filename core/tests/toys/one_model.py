@@ -9,7 +9,7 @@ from typing import Any
 from tritonpy.api.backend import Backend
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.server import Server
-from tritonpy.testing.model_repository import ModelRepository
+from tritonpy_testing.model_repository import ModelRepository
 
 from .rescheduling import ReschedulingScheduler
 from .serving import ToyPlugin, config_of, serving, toy_plugins

@@ -19,9 +19,9 @@ from tritonpy.hookspecs import hookimpl
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.repository import builtin
 from tritonpy.server import Server, build
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest, InferResponse, Tensor
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 SILENT = {"http": False, "grpc": False, "metrics": False}
 

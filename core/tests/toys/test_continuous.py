@@ -6,8 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from tritonpy.api.engine import Engine
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 from .continuous import MAX_OPEN, Stepper, countdown
 from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins

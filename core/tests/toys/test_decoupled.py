@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.errors import DecoupledRefused
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 from .decoupled import Repeat
 from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins

@@ -8,9 +8,9 @@ import pytest
 
 from tritonpy.api.engine import Engine
 from tritonpy.errors import Cancelled
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import CallbackSink, InferRequest, InferResponse
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 from .doubler import Doubler, Gate, gated
 from .ensemble import EnsembleScheduler

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from tritonpy.errors import Unavailable
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, SequenceInfo
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 from .doubler import Gate
 from .pinned import CONFIG, Accumulate, PinnedScheduler

@@ -9,8 +9,8 @@ import pytest
 from tritonpy.api.engine import Engine
 from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy.server import Server
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 from .decoupled import Repeat
 from .doubler import Doubler, Gate, gated

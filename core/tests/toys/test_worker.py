@@ -7,8 +7,8 @@ import pytest
 
 from tritonpy.api.engine import Engine
 from tritonpy.errors import InvalidArgument, Unavailable
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 from .doubler import Doubler
 from .serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins

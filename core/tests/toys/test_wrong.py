@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from tritonpy.testing import (
+from tritonpy_testing import (
     InferenceServerException,
     InferInput,
     InferRequestedOutput,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritonpy.testing import RecordingSink
 from tritonpy.tracing.rule import TraceRule
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor, TraceFamily, TraceLevel
+from tritonpy_testing import RecordingSink
 
 BOTH = TraceLevel.TIMESTAMPS | TraceLevel.TENSORS
 

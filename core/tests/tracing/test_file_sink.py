@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tritonpy.repository import builtin
-from tritonpy.testing import TraceSinkContract
 from tritonpy.tracing.file_sink import FileOptions, FileSink
+from tritonpy_testing import TraceSinkContract
 
 from .families import ended_family, rule
 

@@ -9,7 +9,7 @@ import pytest
 from tritonpy import Frontend, TraceChanges, hookimpl
 from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy.logs import LogChanges
-from tritonpy.testing import RecordingSink
+from tritonpy_testing import RecordingSink
 
 from ..repository.version_backend import EventLog, version_reporter, write
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins

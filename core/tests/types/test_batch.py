@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import Batch, InferRequest, InferResponse
+from tritonpy_testing.recording_sink import RecordingSink
 
 
 def request_of(rows: int, recorder: RecordingSink) -> InferRequest:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tritonpy.errors import Internal
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import InferRequest, InferResponse
+from tritonpy_testing.recording_sink import RecordingSink
 
 
 def test_a_request_without_an_owner_gets_one_final_response() -> None:

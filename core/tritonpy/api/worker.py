@@ -31,7 +31,7 @@ class Launcher(ABC):
     """Starts the worker processes of one model version.
 
     Methods are called from threads that may block, for several instances at once. A worker is any
-    program that implements the worker protocol on its socket: see `tritonpy.ipc`.
+    program that implements the worker protocol on its socket: see `tritonpy_ipc`.
     """
 
     execution_limit_s: float = 0.0  # a worker whose execution takes longer is killed; 0: no limit

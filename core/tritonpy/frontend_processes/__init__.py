@@ -1,7 +1,7 @@
 """Frontend processes, which serve clients for the engine's process, and the protocol between them.
 
 The engine's process owns models, queues, workers, regions, statistics and traces. A frontend
-process owns connections. They exchange frames of `tritonpy.ipc` over one Unix socket pair per
+process owns connections. They exchange frames of `tritonpy_ipc` over one Unix socket pair per
 process. Both ends use an event loop; the messages of one event-loop iteration travel in one frame
 and cause one wake-up.
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
+from tritonpy.api.spawned_process import SpawnedProcess
 from tritonpy.errors import StartupError
 from tritonpy.frontend_processes.process_handle import ProcessHandle
 from tritonpy.frontend_processes.rpc_session import FrontendRpcSession
 from tritonpy.frontend_processes.start_message import StartMessage
-from tritonpy.runners.workers.backoff import Backoff
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.parent_pipe import open_parent_pipe
-from tritonpy.runners.workers.spawned_process import SpawnedProcess
+from tritonpy_engine_rpc.backoff import Backoff
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.parent_pipe import open_parent_pipe
 
 log = logging.getLogger("tritonpy.server")
 _COMMAND = "tritonpy.frontend_processes.process"

@@ -16,12 +16,12 @@ from tritonpy.frontend_processes import kinds
 from tritonpy.frontend_processes.model_ids import ModelIdDecoder
 from tritonpy.frontend_processes.requests_frame import TraceMessage, read_requests
 from tritonpy.frontend_processes.responses_frame import NumberedResponse, write_responses
-from tritonpy.ipc import Frame, ProtocolError
-from tritonpy.ipc.blocks import BlockInputs
 from tritonpy.runners.call_streams import CallStream
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.messages import convert, first_words
 from tritonpy.types import InferRequest, InferResponse, LoopSink, Trace
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.messages import convert, first_words
+from tritonpy_ipc import Frame, ProtocolError
+from tritonpy_ipc.blocks import BlockInputs
 
 log = logging.getLogger("tritonpy.server")
 Delivery = tuple[InferRequest, InferResponse]

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy.ipc import ProtocolError
 from tritonpy.types import DTYPES, RegionSlice, Tensor
+from tritonpy_ipc import ProtocolError
 
 # position in the row, name, datatype, shape; then region, offset and size if the data is in a
 # region

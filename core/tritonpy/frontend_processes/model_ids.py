@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tritonpy.ipc import ProtocolError
+from tritonpy_ipc import ProtocolError
 
 _MAX_IDS = 4096  # bounds the memory that requests for unknown models use
 

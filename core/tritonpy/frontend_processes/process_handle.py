@@ -7,14 +7,14 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tritonpy.api.spawned_process import SpawnedProcess
 from tritonpy.clock import now_ns
 from tritonpy.errors import StartupError
 from tritonpy.frontend_processes.heartbeat import monitor_heartbeat
 from tritonpy.frontend_processes.rpc_session import FrontendRpcSession
-from tritonpy.ipc import Frame, Kind
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.exit_status import describe_exit
-from tritonpy.runners.workers.spawned_process import SpawnedProcess
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.exit_status import describe_exit
+from tritonpy_ipc import Frame, Kind
 
 _STOP_TIMEOUT_S = 5.0  # after STOP, or after its socket closes
 

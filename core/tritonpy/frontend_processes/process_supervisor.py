@@ -21,8 +21,8 @@ from tritonpy.frontend_processes.rpc_session import FrontendRpcSession
 from tritonpy.frontend_processes.start_message import StartMessage, TracerState
 from tritonpy.logs import LogSettings, follow_log_settings, log_settings
 from tritonpy.request_memory import memory_metrics
-from tritonpy.runners.workers.connection import Connection
 from tritonpy.tracing.tracing import Tracing
+from tritonpy_engine_rpc.connection import Connection
 
 log = logging.getLogger("tritonpy.server")
 

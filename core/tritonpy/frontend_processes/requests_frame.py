@@ -10,9 +10,9 @@ import msgspec
 from tritonpy.api.authenticator import Principal
 from tritonpy.frontend_processes.irregular_tensors import TensorDescription, is_irregular, restore, split_irregular
 from tritonpy.frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
-from tritonpy.ipc import ProtocolError
-from tritonpy.ipc.blocks import BlockInputs
 from tritonpy.types import NO_PARAMETERS, InferRequest, OutputSpec, SequenceInfo, Sink, Tensor
+from tritonpy_ipc import ProtocolError
+from tritonpy_ipc.blocks import BlockInputs
 
 _WORDS = 5  # of each run: number of requests, number of the first, model id, flags, sequence
 _TIMES = 2  # of each request: receive time and deadline

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tritonpy.frontend_processes.irregular_tensors import TensorDescription, is_irregular, restore, split_irregular
-from tritonpy.ipc import ProtocolError
-from tritonpy.ipc.blocks import BlockView
-from tritonpy.runners.workers.error_codec import decode_named_error, encode_named_error
-from tritonpy.runners.workers.host_tensors import to_host
 from tritonpy.types import CPU, NO_PARAMETERS, InferRequest, InferResponse, Tensor
+from tritonpy_engine_rpc.error_codec import decode_named_error, encode_named_error
+from tritonpy_engine_rpc.host_tensors import to_host
+from tritonpy_ipc import ProtocolError
+from tritonpy_ipc.blocks import BlockView
 
 FINAL, EMPTY, TRACED, REFUSED = 1, 2, 4, 8  # flags of a response
 WORDS = 3  # of each response: the number of its request, flags, and the version plus one

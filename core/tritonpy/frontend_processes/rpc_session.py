@@ -15,16 +15,16 @@ from tritonpy.api.tracer import Tracer
 from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.errors import TritonError
 from tritonpy.frontend_processes.frontend_session import FrontendSession
-from tritonpy.ipc import Frame, Kind, ProtocolError
-from tritonpy.runners.workers.async_rpc_client import AsyncRpcClient
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.dedicated_thread import run_in_thread
-from tritonpy.runners.workers.engine_methods import EngineCallMessage, call_method
-from tritonpy.runners.workers.error_codec import decode_named_error
-from tritonpy.runners.workers.log_records import LogRecordMessage, write_record
-from tritonpy.runners.workers.messages import convert
-from tritonpy.runners.workers.metric_handles import MetricHandles
-from tritonpy.runners.workers.rpc_server import QueryMessage, RpcHandlers, RpcServer
+from tritonpy.model_log import LogRecordMessage, write_record
+from tritonpy_engine_rpc.async_rpc_client import AsyncRpcClient
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.dedicated_thread import run_in_thread
+from tritonpy_engine_rpc.engine_methods import EngineCallMessage, call_method
+from tritonpy_engine_rpc.error_codec import decode_named_error
+from tritonpy_engine_rpc.messages import convert
+from tritonpy_engine_rpc.metric_handles import MetricHandles
+from tritonpy_engine_rpc.rpc_server import QueryMessage, RpcHandlers, RpcServer
+from tritonpy_ipc import Frame, Kind, ProtocolError
 
 log = logging.getLogger("tritonpy.server")
 

@@ -11,8 +11,8 @@ import msgspec
 from tritonpy.api.claim import Claim
 from tritonpy.config.server import ServerConfig
 from tritonpy.errors import StartupError
-from tritonpy.ipc import VERSION
 from tritonpy.logs import LogSettings
+from tritonpy_ipc import VERSION
 
 
 class TracerState(msgspec.Struct, frozen=True):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tritonpy.config.dims import MAX_SIZE, WILDCARD, dims_text
-from tritonpy.ipc.string_check import InputError
 from tritonpy.model.string_check import find_string_error, has_matching_strings
 from tritonpy.types import CPU, DATATYPE_OF_NUMBER, Tensor
+from tritonpy_ipc.string_check import InputError
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInput

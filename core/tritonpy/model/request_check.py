@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritonpy.errors import InvalidArgument
-from tritonpy.ipc.blocks import BlockView
-from tritonpy.ipc.string_check import InputError
 from tritonpy.model.input_rule import InputRule
 from tritonpy.model.reshape import Reshape
 from tritonpy.model.sequence_id import SequenceIdRule
 from tritonpy.model.string_check import find_string_error, has_matching_strings
 from tritonpy.types import InferRequest, Tensor
+from tritonpy_ipc.blocks import BlockView
+from tritonpy_ipc.string_check import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tritonpy.ipc.signatures import TensorSignature
+    from tritonpy_ipc.signatures import TensorSignature
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 # An ensemble passes any priority on to its steps.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from tritonpy.errors import InvalidArgument
-from tritonpy.ipc import string_check
-from tritonpy.ipc.string_check import InputError
 from tritonpy.types import CPU, Tensor
+from tritonpy_ipc import string_check
+from tritonpy_ipc.string_check import InputError
 
 
 def has_matching_strings(tensor: Tensor) -> bool:

@@ -13,7 +13,7 @@ from tritonpy.api.backend import InstanceContext
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig
 from tritonpy.config.server.host_policy import HostPolicySettings, parse_cores
-from tritonpy.ipc.host_binding import bind_thread
+from tritonpy_ipc.host_binding import bind_thread
 
 log = logging.getLogger("tritonpy.instance")
 _UNBOUND: Mapping[str, HostPolicySettings] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tritonpy.ipc.blocks import BlockView
 from tritonpy.types import Batch
+from tritonpy_ipc.blocks import BlockView
 
 # Handing over to a thread and back takes about 70 us on an idle machine. The event loop spends more
 # than that on the requests of one iteration.

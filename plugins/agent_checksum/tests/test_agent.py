@@ -7,8 +7,8 @@ import pytest
 
 import tritonpy_agent_checksum
 from tritonpy import AgentAction, AgentModel, InvalidArgument
-from tritonpy.testing import RepoAgentContract
 from tritonpy_agent_checksum.agent import ChecksumAgent
+from tritonpy_testing import RepoAgentContract
 
 MD5 = hashlib.new("md5", b"weights", usedforsecurity=False).hexdigest()
 SHA = hashlib.sha256(b"weights").hexdigest()

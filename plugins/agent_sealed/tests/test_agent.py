@@ -10,13 +10,13 @@ import pytest
 
 import tritonpy_agent_sealed
 from tritonpy import AgentAction, AgentModel, InvalidArgument
-from tritonpy.testing import RepoAgentContract
 from tritonpy_agent_sealed import agent as agent_module
 from tritonpy_agent_sealed.agent import SealedAgent
 from tritonpy_agent_sealed.keys import encryption_key, new_encryption_key, signing_key
 from tritonpy_agent_sealed.manifest import Manifest, SealedFile, write_manifest
 from tritonpy_agent_sealed.options import SealedOptions
 from tritonpy_agent_sealed.seal import seal
+from tritonpy_testing import RepoAgentContract
 
 from .conftest import CONTENT, Keys
 

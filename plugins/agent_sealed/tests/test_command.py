@@ -4,8 +4,8 @@ import pytest
 
 import tritonpy_agent_sealed
 from tritonpy.cli.main import main
-from tritonpy.testing import CommandContract
 from tritonpy_agent_sealed.command import SealCommand
+from tritonpy_testing import CommandContract
 
 
 class TestContract(CommandContract):

@@ -11,10 +11,10 @@ import pytest
 
 import tritonpy_auth_api_keys
 from tritonpy import StartupError, Verb
-from tritonpy.testing import AuthenticatorContract
 from tritonpy_auth_api_keys.authenticator import ApiKeyOptions, ApiKeys
 from tritonpy_auth_api_keys.key import new_key
 from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry
+from tritonpy_testing import AuthenticatorContract
 
 WAIT_S = 20
 ANNA, BERT = new_key(), new_key()

@@ -7,10 +7,10 @@ import pytest
 import tritonpy_auth_api_keys
 from tritonpy import StartupError, Verb
 from tritonpy.cli.main import main
-from tritonpy.testing import CommandContract
 from tritonpy_auth_api_keys.command import ApiKeyCommand
 from tritonpy_auth_api_keys.key import matches_hash
 from tritonpy_auth_api_keys.key_file import parse_key_file
+from tritonpy_testing import CommandContract
 
 
 class TestContract(CommandContract):

@@ -11,9 +11,9 @@ import pytest
 
 import tritonpy_auth_jwt
 from tritonpy import StartupError, Verb
-from tritonpy.testing import AuthenticatorContract
 from tritonpy_auth_jwt.authenticator import JwtAuthenticator
 from tritonpy_auth_jwt.verifier import Verifier
+from tritonpy_testing import AuthenticatorContract
 
 from .identity_provider import IdentityProvider
 from .signing import claims, key_set, options, private_key, public_jwk, token

@@ -9,9 +9,9 @@ import pytest
 
 import tritonpy_backend_onnx
 from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
-from tritonpy.testing import BackendContract, BackendHarness, model_config
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
 from tritonpy_backend_onnx.providers import ProviderDevice
+from tritonpy_testing import BackendContract, BackendHarness, model_config
 
 
 class OnnxContract(BackendContract):

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 import pytest
 
-from tritonpy.testing import BackendHarness, model_config
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
+from tritonpy_testing import BackendHarness, model_config
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tritonpy.testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, running_server
+from tritonpy_testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, running_server
 
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 STRATEGIES = {"direct": "direct {}", "oldest": "oldest { max_candidate_sequences: 4 }"}

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tritonpy import InvalidArgument, TritonError
-from tritonpy.testing import (
+from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
+from tritonpy_testing import (
     BackendContract,
     InferenceServerException,
     InferInput,
@@ -20,7 +21,6 @@ from tritonpy.testing import (
     ModelRepository,
     running_server,
 )
-from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
 
 ISOLATED = 'parameters { key: "isolation" value { string_value: "process" } }'
 MODES = {"thread": "", "process": ISOLATED}

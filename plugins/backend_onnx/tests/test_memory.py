@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tritonpy import GpuMemoryUnavailable, InstanceContext, MemoryUsage
-from tritonpy.testing import BackendHarness, running_server
-from tritonpy.testing.parse import model_config
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
 from tritonpy_backend_onnx.memory import folder_bytes, measure_memory
 from tritonpy_backend_onnx.providers import ProviderDevice
 from tritonpy_backend_onnx.shared_model import SharedModel
+from tritonpy_testing import BackendHarness, running_server
+from tritonpy_testing.parse import model_config
 
 HOST, GPU = ProviderDevice("CPU", 0), ProviderDevice("GPU", 1)
 CONFIG = 'name: "m" backend: "onnxruntime" max_batch_size: 8 '

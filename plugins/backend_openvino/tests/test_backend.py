@@ -9,8 +9,8 @@ from openvino import opset13 as ops
 
 import tritonpy_backend_openvino
 from tritonpy import DATATYPE_OF_NUMBER, DTYPES, FailureReason, MemoryUsage, TritonError
-from tritonpy.testing import BackendContract, BackendHarness, model_config
 from tritonpy_backend_openvino.backend import OpenVinoBackend
+from tritonpy_testing import BackendContract, BackendHarness, model_config
 
 
 class OpenVinoContract(BackendContract):

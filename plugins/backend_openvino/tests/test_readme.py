@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from tritonpy.testing import InferInput, InProcessClient, running_server
 from tritonpy_backend_openvino.model_file import FILENAMES
 from tritonpy_backend_openvino.settings import PRECISIONS, model_settings
+from tritonpy_testing import InferInput, InProcessClient, running_server
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

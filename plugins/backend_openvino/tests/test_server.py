@@ -12,7 +12,7 @@ import pytest
 from openvino import opset13 as ops
 
 from tritonpy import InvalidArgument
-from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, running_server
+from tritonpy_testing import InferenceServerException, InferInput, InProcessClient, running_server
 
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 

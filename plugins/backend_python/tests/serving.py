@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from tritonpy.testing import InferInput, InProcessClient, RunningServer, running_server
+from tritonpy_testing import InferInput, InProcessClient, RunningServer, running_server
 
 WAIT_S = 60.0
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}

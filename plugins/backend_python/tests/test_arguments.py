@@ -11,10 +11,10 @@ from typing import Any, cast
 import pytest
 
 from tritonpy import InstanceContext, InvalidArgument, ModelContext
-from tritonpy.testing import model_config
 from tritonpy_backend_python.arguments import check_name, initialize_arguments, model_message, start_message
 from tritonpy_backend_python.limits import WorkerLimits
 from tritonpy_backend_python.model_code import instance_count
+from tritonpy_testing import model_config
 
 INSTANCE = InstanceContext("m_0_1", "GPU", 2, 1)
 

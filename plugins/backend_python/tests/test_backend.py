@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonpy.testing import InferenceServerException, InferInput, InProcessClient
+from tritonpy_testing import InferenceServerException, InferInput, InProcessClient
 
 from .serving import ONE_IN_ONE_OUT, model_py, query, served, wait_for, workers, write_model
 

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tritonpy import InferRequest, Tensor
-from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, RecordingSink, RunningServer
+from tritonpy_testing import InferenceServerException, InferInput, InProcessClient, RecordingSink, RunningServer
 
 from .serving import DOUBLE, ONE_IN_ONE_OUT, descriptors, query, served, wait_for, workers, write_model
 

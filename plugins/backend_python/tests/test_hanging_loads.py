@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tritonpy.testing import InferenceServerException, InProcessClient
+from tritonpy_testing import InferenceServerException, InProcessClient
 
 from .serving import DOUBLE, ONE_IN_ONE_OUT, served, wait_for, workers, write_model
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tritonpy import StartupError
-from tritonpy.testing import running_server
+from tritonpy_testing import running_server
 
 NO_PORTS = {"http": False, "grpc": False, "metrics": False}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plugins.backend_python.tests.serving import NO_PORTS, ONE_IN_ONE_OUT, query, wait_for, workers, write_model
-from tritonpy.testing import running_server
+from tritonpy_testing import running_server
 
 THREE_TURNS = """
 def initialize(self, args):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tritonpy import InstanceContext, InvalidArgument, ModelContext, config_to_dict, ipc, resolve_model_file
+from tritonpy import InstanceContext, InvalidArgument, ModelContext, config_to_dict, resolve_model_file
 from tritonpy_backend_python.limits import WorkerLimits
+from tritonpy_ipc import VERSION
 
 DEFAULT_FILE = "model.py"
 _INVALID_IN_NAMES = frozenset(";|&$`<>()[]{}\\\"'*?~#!")
@@ -53,7 +54,7 @@ def model_message(model: ModelContext) -> dict[str, Any]:
     """
     filename = model.config.default_model_filename or DEFAULT_FILE
     return {
-        "version": ipc.VERSION,
+        "version": VERSION,
         "kind": "python",
         "name": model.name,
         "model_file": str(resolve_model_file(filename, model.path, model.directory)),

@@ -10,15 +10,15 @@ from contextlib import suppress
 from typing import Any, NoReturn
 
 from tritonpy import Code, Internal, ModelContext, SpawnedProcess, TritonError, WorkerProcess, error_of
-from tritonpy.ipc import Frame, Kind
-from tritonpy.ipc.channel import Channel, ChannelClosed
-from tritonpy.ipc.rpc_client import RpcClient
-from tritonpy.ipc.waiter import Waiter
 from tritonpy_backend_python.arguments import model_message
 from tritonpy_backend_python.environments import Environment
 from tritonpy_backend_python.forked_process import ForkedProcess
 from tritonpy_backend_python.process_output import ProcessOutput
 from tritonpy_backend_python.worker_folder import WORKER_FOLDER
+from tritonpy_ipc import Frame, Kind
+from tritonpy_ipc.channel import Channel, ChannelClosed
+from tritonpy_ipc.rpc_client import RpcClient
+from tritonpy_ipc.waiter import Waiter
 
 _END_S = 2.0  # wait for the process to end by itself after its socket is closed
 

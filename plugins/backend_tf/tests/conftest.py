@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritonpy.testing import BackendHarness, model_config
 from tritonpy_backend_tf.backend import TensorFlowBackend
 from tritonpy_backend_tf.runtime import import_tensorflow
+from tritonpy_testing import BackendHarness, model_config
 
 Specs = Mapping[str, tuple[str, Sequence[int | None] | None]]  # name -> TensorFlow's type, shape
 HIDDEN = 256

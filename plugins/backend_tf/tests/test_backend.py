@@ -8,8 +8,8 @@ import pytest
 
 import tritonpy_backend_tf
 from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
-from tritonpy.testing import BackendContract
 from tritonpy_backend_tf.backend import TensorFlowBackend
+from tritonpy_testing import BackendContract
 
 
 class TensorFlowContract(BackendContract):

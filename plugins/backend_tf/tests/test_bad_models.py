@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tritonpy import TritonError
-from tritonpy.testing import InferInput, InProcessClient, running_server
+from tritonpy_testing import InferInput, InProcessClient, running_server
 
 WRONG_TYPE = 'input { name: "IN" data_type: TYPE_INT8 dims: 2 } max_batch_size: 4'
 

@@ -13,7 +13,7 @@ ISOLATED = 'parameters { key: "isolation" value { string_value: "process" } }'
 SERVER = """
 import sys
 import numpy as np
-from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, running_server
+from tritonpy_testing import InferenceServerException, InferInput, InProcessClient, running_server
 
 def ask(model, width):
     rows = np.arange(2 * width, dtype=np.float32).reshape(2, width) / width

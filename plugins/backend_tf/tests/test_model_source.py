@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument, Unavailable
-from tritonpy.testing import model_config
 from tritonpy_backend_tf.frozen_graph import FrozenGraph
 from tritonpy_backend_tf.keras_file import KerasFile
 from tritonpy_backend_tf.model_source import create_source, is_saved_model
 from tritonpy_backend_tf.saved_model import SavedModel
 from tritonpy_backend_tf.settings import model_settings
+from tritonpy_testing import model_config
 
 GRAPH = 'platform: "tensorflow_graphdef" '
 

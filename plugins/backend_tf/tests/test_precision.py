@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument, Unsupported
-from tritonpy.testing import model_config
 from tritonpy_backend_tf.precision import cpu_flags, precision_rewriter
+from tritonpy_testing import model_config
 
 EVERYTHING = {"avx512f", "avx512_fp16"}
 

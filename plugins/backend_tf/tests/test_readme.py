@@ -13,9 +13,9 @@ import msgspec
 import pytest
 import tritonclient.http
 
-from tritonpy.testing import free_port
 from tritonpy_backend_tf.options import TensorFlowOptions
 from tritonpy_backend_tf.precision import PRECISIONS
+from tritonpy_testing import free_port
 
 PACKAGE = Path(__file__).parents[1]
 README = (PACKAGE / "README.md").read_text(encoding="utf-8")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tritonpy import MemoryUsage
-from tritonpy.testing import model_config
 from tritonpy_backend_tf.frozen_graph import FrozenGraph
 from tritonpy_backend_tf.options import TensorFlowOptions
 from tritonpy_backend_tf.precision import cpu_flags, precision_rewriter
 from tritonpy_backend_tf.saved_model import SavedModel
 from tritonpy_backend_tf.session import OpenSession, SessionDevice, open_session, session_config
 from tritonpy_backend_tf.settings import model_settings
+from tritonpy_testing import model_config
 
 CPU = SessionDevice("CPU")
 ROWS = np.random.default_rng(5).random((8, 64), np.float32)

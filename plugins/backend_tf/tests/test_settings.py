@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InvalidArgument
-from tritonpy.testing import model_config
 from tritonpy_backend_tf.settings import model_settings
+from tritonpy_testing import model_config
 
 
 def settings(text="", **parameters):

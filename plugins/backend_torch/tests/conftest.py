@@ -12,8 +12,8 @@ import pytest
 import torch
 from torch.export import Dim
 
-from tritonpy.testing import BackendHarness, model_config
 from tritonpy_backend_torch.backend import TorchBackend
+from tritonpy_testing import BackendHarness, model_config
 
 from .models import AddSub, Models
 

@@ -8,8 +8,8 @@ import torch
 
 import tritonpy_backend_torch
 from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
-from tritonpy.testing import BackendContract
 from tritonpy_backend_torch.backend import TorchBackend
+from tritonpy_testing import BackendContract
 
 from .models import COMPILED, EAGER, LINEAR, LINEAR_IO, THREAD, AddSub, Linear, Models
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import tritonclient.http
 
-from tritonpy.testing import free_port
 from tritonpy_backend_torch.settings import COMPILE, PRECISIONS
+from tritonpy_testing import free_port
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

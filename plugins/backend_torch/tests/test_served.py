@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tritonpy import TritonError
-from tritonpy.testing import InferInput, InferRequestedOutput, InProcessClient, running_server
+from tritonpy_testing import InferInput, InferRequestedOutput, InProcessClient, running_server
 
 from .models import EAGER, LINEAR_IO, AddSub, Linear, Models
 from .pytorch.test_pickles import Intruder

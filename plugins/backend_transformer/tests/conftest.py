@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tritonpy import InferResponse
-from tritonpy.testing import BackendHarness, model_config
 from tritonpy_backend_transformer.backend import TransformerBackend
+from tritonpy_testing import BackendHarness, model_config
 
 from .tiny_models import Plain, write_decoder, write_encoder, write_speaker, write_tokenizer, write_translator
 

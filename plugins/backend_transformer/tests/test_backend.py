@@ -16,11 +16,11 @@ import pytest
 
 import tritonpy_backend_transformer
 from tritonpy import Batch, CallbackSink, InferRequest, MemoryUsage, Tensor, TritonError
-from tritonpy.testing import BackendContract, SlowClient
 from tritonpy_backend_transformer import lane as lane_module
 from tritonpy_backend_transformer.backend import TransformerBackend
 from tritonpy_backend_transformer.lane import TextQueue
 from tritonpy_backend_transformer.shared_calls import CallTimes
+from tritonpy_testing import BackendContract, SlowClient
 
 from .conftest import inputs, output
 from .tiny_models import START, TOKENS, token_ids_of, write_tokenizer

@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from tritonpy import DATATYPE_OF_NUMBER, InvalidArgument
-from tritonpy.testing import model_config
 from tritonpy_backend_transformer.fields import check_config, complete_config, fields_of
 from tritonpy_backend_transformer.model_folder import read_folder
+from tritonpy_testing import model_config
 
 
 @pytest.fixture

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InferRequest, Internal
-from tritonpy.testing import RecordingSink, SlowClient
 from tritonpy_backend_transformer.continuation import Hypothesis
 from tritonpy_backend_transformer.generation import Generation
 from tritonpy_backend_transformer.model_folder import read_folder
 from tritonpy_backend_transformer.outputs import TextFormat
+from tritonpy_testing import RecordingSink, SlowClient
 
 from .fakes import text
 from .tiny_models import END, TOKENS, token_ids_of

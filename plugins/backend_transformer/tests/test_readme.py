@@ -9,11 +9,11 @@ import shlex
 from contextlib import closing
 from pathlib import Path
 
-from tritonpy.testing import running_server
 from tritonpy_backend_transformer.fields import fields_of
 from tritonpy_backend_transformer.model_folder import read_folder
 from tritonpy_backend_transformer.sampling import PARAMETER_NAMES
 from tritonpy_backend_transformer.settings import _PARSERS as PARAMETERS
+from tritonpy_testing import running_server
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from tritonpy import InferRequest, InvalidArgument, OutputSpec, Tensor
-from tritonpy.testing import RecordingSink
 from tritonpy_backend_transformer.model_folder import read_folder
 from tritonpy_backend_transformer.request_reader import RequestReader
 from tritonpy_backend_transformer.sampling import Sampling
 from tritonpy_backend_transformer.settings import read_settings
+from tritonpy_testing import RecordingSink
 
 from .conftest import inputs
 from .tiny_models import START, TOKENS, token_ids_of, write_translator

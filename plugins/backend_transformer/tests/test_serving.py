@@ -20,7 +20,7 @@ import tritonclient.http as http_clients
 from tokenizers import decoders
 from tritonclient import grpc
 
-from tritonpy.testing import ModelRepository, RunningServer, running_server
+from tritonpy_testing import ModelRepository, RunningServer, running_server
 
 from .tiny_models import END, START, TOKENS, token_ids_of, write_decoder, write_tokenizer
 

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 
 from tritonpy import InstanceContext, InvalidArgument, MemoryUsage
-from tritonpy.testing import model_config
 from tritonpy_backend_transformer import shared_models
 from tritonpy_backend_transformer.devices import DeviceSet
 from tritonpy_backend_transformer.shared_models import SharedModels, devices, instances_on, threads_for
+from tritonpy_testing import model_config
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from google.protobuf import text_format
 from tritonpy.config.server.device_settings import DeviceSettings
 from tritonpy.cuda_calls import CudaCalls
 from tritonpy.device_memory import MemoryPools, ModelMemory
-from tritonpy.testing import BackendHarness
 from tritonpy_backend_trt import cuda, plugin_libraries
 from tritonpy_backend_trt.backend import TensorRtBackend
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing import BackendHarness
 
 from .simulated.cuda_runtime import Runnable, cuda_runtime
 from .simulated.gpus import Event, Machine, Stream

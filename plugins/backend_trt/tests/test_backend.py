@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tritonpy_backend_trt
-from tritonpy.testing import BackendContract
 from tritonpy_backend_trt.backend import TensorRtBackend
+from tritonpy_testing import BackendContract
 
 from .conftest import output
 from .simulated import plans

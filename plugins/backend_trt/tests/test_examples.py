@@ -12,8 +12,8 @@ from tritonpy.config.server.device_settings import DeviceSettings
 from tritonpy.cuda_calls import CudaCalls
 from tritonpy.device_memory import MemoryPools
 from tritonpy.devices import visible_gpus
-from tritonpy.testing import BackendHarness
 from tritonpy_backend_trt.backend import TensorRtBackend
+from tritonpy_testing import BackendHarness
 
 from .conftest import output
 from .descriptions import config

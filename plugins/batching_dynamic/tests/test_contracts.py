@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import tritonpy_batching_dynamic
-from tritonpy.testing import BatchPolicyContract, SchedulerContract
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_batching_dynamic.scheduler import DynamicScheduler
+from tritonpy_testing import BatchPolicyContract, SchedulerContract
 
 CONFIG = """
     name: "m" max_batch_size: 8

@@ -7,10 +7,10 @@ from collections import defaultdict
 import numpy as np
 
 from tritonpy import Batch, InferRequest, InferResponse, SchedulerContext, SequenceInfo, Tensor
-from tritonpy.testing import RecordingSink
-from tritonpy.testing.parse import model_config
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_batching_sequence.scheduler import SequenceScheduler
+from tritonpy_testing import RecordingSink
+from tritonpy_testing.parse import model_config
 
 MS = 1_000_000
 IDLE_NS = 100 * MS

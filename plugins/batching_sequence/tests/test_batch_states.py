@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from tritonpy import Batch, InferRequest, SequenceInfo, Tensor
-from tritonpy.testing import RecordingSink, model_config
 from tritonpy_batching_sequence.batch_states import BatchStates
 from tritonpy_batching_sequence.live_sequence import LiveSequence
 from tritonpy_batching_sequence.state import ImplicitStates
+from tritonpy_testing import RecordingSink, model_config
 
 CONFIG = """
 max_batch_size: 8

@@ -4,10 +4,10 @@ from random import Random
 
 import tritonpy_batching_sequence
 from tritonpy import BatchPolicy, InferRequest, SequenceInfo
-from tritonpy.testing import SchedulerContract
-from tritonpy.testing.parse import model_config
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_batching_sequence.scheduler import SequenceScheduler
+from tritonpy_testing import SchedulerContract
+from tritonpy_testing.parse import model_config
 
 CONFIG = """
     name: "m" max_batch_size: 4

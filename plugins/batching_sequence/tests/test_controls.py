@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tritonpy import CallbackSink, InferRequest, SequenceInfo
-from tritonpy.testing.parse import model_config
 from tritonpy_batching_sequence.controls import Controls
+from tritonpy_testing.parse import model_config
 
 
 def controls_of(*controls, batch=4):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tritonpy import SequenceInfo, Tensor
-from tritonpy.testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, running_server
+from tritonpy_testing import InferenceServerException, InferInput, InferRequestedOutput, InProcessClient, running_server
 
 from .simulated_runner import IDLE_NS, SimulatedRunner, config_text
 from .stateful_backends import FAIL, MISSING, WRONG_SHAPE, WRONG_TYPE, Plugin

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tritonpy import Internal, InvalidArgument, Tensor, TritonError
-from tritonpy.testing import model_config
 from tritonpy_batching_sequence.initial_state import initial_state
+from tritonpy_testing import model_config
 
 
 def state(

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InferRequest, InferResponse, InvalidArgument, SequenceInfo, Tensor, Unavailable
-from tritonpy.testing import RecordingSink
 from tritonpy_batching_sequence.iterative import Iterations
+from tritonpy_testing import RecordingSink
 
 from .simulated_runner import IDLE_NS, SimulatedRunner, config_text
 

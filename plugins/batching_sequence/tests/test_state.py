@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy import Batch, InferRequest, Tensor
-from tritonpy.testing import RecordingSink, model_config
 from tritonpy_batching_sequence.state import ImplicitStates, SequenceState
+from tritonpy_testing import RecordingSink, model_config
 
 NUMBERS = 'state { input_name: "S" output_name: "T" data_type: TYPE_INT32 dims: [2] %s }'
 TEXTS = 'state { input_name: "A" output_name: "B" data_type: TYPE_STRING dims: [-1] }'

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import tritonpy_batching_slo
-from tritonpy.testing import BatchPolicyContract
 from tritonpy_batching_slo.policy import SloPolicy
+from tritonpy_testing import BatchPolicyContract
 
 
 class TestSloPolicy(BatchPolicyContract):

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from tritonpy.testing import InProcessClient, running_server
 from tritonpy_batching_slo import tritonpy_batch_policies
 from tritonpy_batching_slo.policy import SloPolicy
+from tritonpy_testing import InProcessClient, running_server
 
 
 def test_the_policy_is_registered_under_its_name() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritonpy import Backend, InferResponse, InvalidArgument, Tensor, gather, hookimpl
-from tritonpy.testing import ModelRepository
+from tritonpy_testing import ModelRepository
 
 Arrays = Mapping[str, Any]
 CONFIGS = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tritonpy.testing import ModelRepository, RunningServer, running_server
+from tritonpy_testing import ModelRepository, RunningServer, running_server
 
 from .bench_models import BenchModels, write_models
 

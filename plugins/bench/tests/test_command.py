@@ -9,8 +9,8 @@ import pytest
 
 import tritonpy_bench
 from tritonpy.cli.main import main
-from tritonpy.testing import CommandContract
 from tritonpy_bench.command import BenchCommand
+from tritonpy_testing import CommandContract
 
 QUICK = ("--request-count", "40")
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tritonpy.cli.main import main
-from tritonpy.testing import running_server
 from tritonpy_bench.command import BenchCommand
 from tritonpy_bench.flags import add_flags
+from tritonpy_testing import running_server
 
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "plugins" / "bench" / "README.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 import trustme
 
 from tritonpy.cli.main import main
-from tritonpy.testing import ModelRepository, running_server
+from tritonpy_testing import ModelRepository, running_server
 
 from .bench_models import BenchModels, write_models
 from .toy_http import http_response, kserve, toy_http

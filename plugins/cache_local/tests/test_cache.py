@@ -9,10 +9,10 @@ import pytest
 
 import tritonpy_cache_local
 from tritonpy import Tensor
-from tritonpy.testing import CacheContract
 from tritonpy_cache_local.cache import LocalCache
 from tritonpy_cache_local.options import LocalCacheOptions
 from tritonpy_cache_local.store import entry_bytes
+from tritonpy_testing import CacheContract
 
 
 class TestLocalCache(CacheContract):

@@ -12,9 +12,9 @@ import pytest
 import trustme
 
 from tritonpy.config.server import decode_options
-from tritonpy.testing import free_port
 from tritonpy_cache_redis.cache import RedisCache
 from tritonpy_cache_redis.options import RedisCacheOptions
+from tritonpy_testing import free_port
 
 START_S = 20.0
 

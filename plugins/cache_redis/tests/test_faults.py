@@ -15,7 +15,7 @@ from redis import Redis
 
 import tritonpy_cache_redis
 from tritonpy import Backend, InferRequest, Tensor, hookimpl
-from tritonpy.testing import ModelRepository, RecordingSink, RunningServer, running_server
+from tritonpy_testing import ModelRepository, RecordingSink, RunningServer, running_server
 
 SECRET = "correct-horse-battery-staple"
 WAIT_S = 30.0

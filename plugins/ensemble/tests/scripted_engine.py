@@ -16,10 +16,10 @@ from tritonpy import (
     Tensor,
     TritonError,
 )
-from tritonpy.testing import RecordingSink, ToyEngine
-from tritonpy.testing.parse import model_config
 from tritonpy_ensemble.scheduler import EnsembleScheduler
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing import RecordingSink, ToyEngine
+from tritonpy_testing.parse import model_config
 
 
 def member(name: str, inputs: str = "IN", outputs: str = "OUT", *, batch: int = 0, decoupled: bool = False) -> str:

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import tritonpy_ensemble
-from tritonpy.testing import SchedulerContract
 from tritonpy_ensemble.scheduler import EnsembleScheduler
+from tritonpy_testing import SchedulerContract
 
 
 class TestEnsembleScheduler(SchedulerContract):

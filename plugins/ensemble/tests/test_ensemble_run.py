@@ -18,7 +18,7 @@ from tritonpy import (
     Tensor,
     Unavailable,
 )
-from tritonpy.testing.parse import model_config
+from tritonpy_testing.parse import model_config
 
 from .scripted_engine import ensemble, ints, make_harness, member, step
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tritonpy import Backend, CallbackSink, InferRequest, InferResponse, Tensor, hookimpl
-from tritonpy.testing import RecordingSink, running_server
+from tritonpy_testing import RecordingSink, running_server
 
 from .scripted_engine import ints
 
@@ -85,7 +85,7 @@ def chain(*models, most=0):
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory):
-    from tritonpy.testing import ModelRepository
+    from tritonpy_testing import ModelRepository
 
     models = ModelRepository(tmp_path_factory.mktemp("served") / "models")
     decoupled = "model_transaction_policy { decoupled: true }"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import tritonclient.grpc as client
 
-from tritonpy.testing import FrontendContract
+from tritonpy_testing import FrontendContract
 
 
 class GrpcContract(FrontendContract):

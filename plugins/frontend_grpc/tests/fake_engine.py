@@ -47,11 +47,11 @@ from tritonpy import (
     TritonError,
     Unavailable,
 )
-from tritonpy.testing import ToyEngine
 from tritonpy_frontend_grpc.frontend import GrpcFrontend
 from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_h2.frontend import H2GrpcFrontend
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing import ToyEngine
 
 WAIT_S = 20
 

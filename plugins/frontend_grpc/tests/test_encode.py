@@ -9,8 +9,8 @@ from hypothesis.extra import numpy as st_numpy
 from tritonclient.grpc import InferResult, service_pb2
 
 from tritonpy import DTYPES, InferResponse, Internal, RegionSlice, Tensor, datatype_of
-from tritonpy.ipc import BlockRow, Column, Stack, TensorSignature
 from tritonpy_frontend_grpc import encode
+from tritonpy_ipc import BlockRow, Column, Stack, TensorSignature
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 
 dtypes = [dtype for name, dtype in DTYPES.items() if name not in ("BYTES", "BF16")]

@@ -4,9 +4,9 @@ import tritonclient.grpc
 
 import tritonpy_frontend_grpc
 from tritonpy import running_server
-from tritonpy.testing import TransportContract
 from tritonpy_frontend_grpc.frontend import GrpcFrontend
 from tritonpy_frontend_grpc.transport import GrpcioTransport
+from tritonpy_testing import TransportContract
 
 
 class TestGrpcio(TransportContract):

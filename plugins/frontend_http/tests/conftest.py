@@ -46,10 +46,10 @@ from tritonpy import (
     TraceSettings,
     Unsupported,
 )
-from tritonpy.testing import ToyEngine
 from tritonpy_frontend_http.frontend import HttpFrontend
 from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing import ToyEngine
 
 # No deadlines: loaded machines are slow.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])

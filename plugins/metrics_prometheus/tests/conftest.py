@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import Duration, InferStatistics, ModelGauges, ModelStatistics
-from tritonpy.testing import ToyEngine
+from tritonpy_testing import ToyEngine
 
 
 class FakeEngine(ToyEngine):

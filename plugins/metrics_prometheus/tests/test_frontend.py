@@ -13,10 +13,10 @@ import pytest
 
 import tritonpy_metrics_prometheus
 from tritonpy import FrontendContext, MetricKind, ModelMetrics, StartupError
-from tritonpy.testing import FrontendContract
 from tritonpy_metrics_prometheus.cpu import PROC
 from tritonpy_metrics_prometheus.frontend import MetricsFrontend
 from tritonpy_metrics_prometheus.options import MetricsOptions
+from tritonpy_testing import FrontendContract
 
 from .fake_nvml import FakeNvml, h100
 

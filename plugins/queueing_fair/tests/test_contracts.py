@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import tritonpy_queueing_fair
-from tritonpy.testing import SharingContract
 from tritonpy_queueing_fair.fair_sharing import FairSharing
+from tritonpy_testing import SharingContract
 
 
 class TestFairSharing(SharingContract):

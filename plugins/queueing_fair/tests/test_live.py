@@ -10,10 +10,10 @@ from typing import Any
 import grpc
 import pytest
 
-from tritonpy.testing import RunningServer, running_server
 from tritonpy_auth_api_keys.key import new_key
 from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry
 from tritonpy_protos import grpc_service_pb2 as service_pb2
+from tritonpy_testing import RunningServer, running_server
 
 KEYS = {name: new_key() for name in ("acme", "greedy")}
 CONFIG = """

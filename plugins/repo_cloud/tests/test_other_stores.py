@@ -13,8 +13,8 @@ import fsspec
 import pytest
 
 from tritonpy import InvalidArgument
-from tritonpy.testing import ModelRepository
 from tritonpy_repo_cloud.cache.partial_file import PIECE
+from tritonpy_testing import ModelRepository
 
 
 class Quiet(SimpleHTTPRequestHandler):

@@ -16,10 +16,10 @@ import pytest
 import tritonpy_repo_cloud
 from tritonpy import InvalidArgument, StartupError, Unavailable, install_command
 from tritonpy.config.server import decode_options
-from tritonpy.testing import RepositoryContract
 from tritonpy_repo_cloud.cache.partial_file import PIECE
 from tritonpy_repo_cloud.repository import CloudRepository
 from tritonpy_repo_cloud.store_errors import StoreError
+from tritonpy_testing import RepositoryContract
 
 from .stores.store_folder import QUICK
 

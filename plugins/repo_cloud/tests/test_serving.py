@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from tritonpy import Backend, StartupError, hookimpl
-from tritonpy.testing import InferenceServerException, InferInput, InProcessClient, running_server
 from tritonpy_repo_cloud.store import ObjectStore
+from tritonpy_testing import InferenceServerException, InferInput, InProcessClient, running_server
 
 from .stores.proxy import Fault, is_data
 

@@ -12,8 +12,8 @@ import grpc
 import pytest
 
 from tritonpy import TraceChanges
-from tritonpy.testing import ModelRepository, RunningServer, running_server
 from tritonpy_protos import grpc_service_pb2 as pb
+from tritonpy_testing import ModelRepository, RunningServer, running_server
 
 from .collector import Collector, running_collector
 

@@ -11,9 +11,9 @@ from opentelemetry.trace import SpanKind
 
 import tritonpy_trace_otel
 from tritonpy import InferRequest, InferResponse, Trace, TraceChanges, TraceFamily, TraceSettings
-from tritonpy.testing import RecordingSink, TraceSinkContract
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.types import Batch, TraceLevel
+from tritonpy_testing import RecordingSink, TraceSinkContract
 from tritonpy_trace_otel.options import OpenTelemetryOptions
 from tritonpy_trace_otel.sink import OpenTelemetrySink
 

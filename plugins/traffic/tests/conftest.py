@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tritonpy.testing import ToyEngine
+from tritonpy_testing import ToyEngine
 
 from .scripted_router import ScriptedRouter
 

@@ -22,7 +22,7 @@ from tritonpy import (
     TritonError,
     decode_options,
 )
-from tritonpy.testing import ToyEngine
+from tritonpy_testing import ToyEngine
 from tritonpy_traffic.options import TrafficOptions
 from tritonpy_traffic.router import TrafficRouter
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import tritonpy_traffic
-from tritonpy.testing import RouterContract
+from tritonpy_testing import RouterContract
 from tritonpy_traffic.router import TrafficRouter
 
 ROUTES = {"route": {"targets": [{"model": "identity"}], "shadow": {"model": "text"}}}

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from tritonpy import InvalidArgument, NotFound, OperationCall
-from tritonpy.testing import ToyEngine
+from tritonpy_testing import ToyEngine
 
 from .scripted_router import ScriptedRouter, infer, request_of, router_of
 

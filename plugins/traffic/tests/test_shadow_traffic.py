@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tritonpy import Cancelled, InferRequest, InferResponse, SequenceInfo, Tensor, TritonError
-from tritonpy.testing import RecordingSink
+from tritonpy_testing import RecordingSink
 from tritonpy_traffic.router import TrafficRouter
 from tritonpy_traffic.shadow_traffic import ShadowTraffic
 

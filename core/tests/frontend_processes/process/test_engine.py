@@ -11,10 +11,10 @@ from tritonpy.api.engine import Engine
 from tritonpy.api.forwarding_engine import ForwardingEngine
 from tritonpy.api.operation import OperationCall
 from tritonpy.errors import Cancelled, DecoupledRefused
-from tritonpy.testing.contracts.engine import EngineContract
-from tritonpy.testing.recording_sink import RecordingSink
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import InferRequest, Tensor
+from tritonpy_testing.contracts.engine import EngineContract
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 @contextmanager

@@ -7,9 +7,9 @@ from core.tests.frontend_processes.linked import linked
 from core.tests.frontend_processes.test_frontend_session import HoldingEngine
 from tritonpy.errors import Internal
 from tritonpy.frontend_processes import kinds
-from tritonpy.testing.recording_sink import RecordingSink
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import InferRequest, RegionSlice, Tensor
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 def request_of(recorder: RecordingSink, elements: int, **fields: object) -> InferRequest:

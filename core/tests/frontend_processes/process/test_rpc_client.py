@@ -7,8 +7,8 @@ import pytest
 from core.tests.frontend_processes.linked import linked
 from tritonpy.custom_metrics import MetricKind
 from tritonpy.errors import InvalidArgument, Unavailable
-from tritonpy.runners.workers.backend_process.metrics import RemoteMetrics, ServerLink
-from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy_engine_rpc.remote_metrics import RemoteMetrics, ServerLink
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 def test_threads_and_the_loop_call_at_the_same_time() -> None:

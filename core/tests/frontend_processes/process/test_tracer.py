@@ -5,10 +5,10 @@ from core.tests.frontend_processes.test_frontend_session import until
 from tritonpy.api.trace_settings import TraceSettings
 from tritonpy.api.trace_sink import TraceSink
 from tritonpy.frontend_processes.start_message import TracerState
-from tritonpy.testing.recording_sink import RecordingSink
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.types import InferRequest, TraceFamily
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
 
 STATE = TracerState(active=True, headers=("traceparent",))
 

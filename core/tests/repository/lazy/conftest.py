@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.testing import RecordingSink
+from tritonpy_testing import RecordingSink
 
 from ...toys.ensemble import EnsembleScheduler
 from ...toys.hoard import HeldMemory, memory_backend

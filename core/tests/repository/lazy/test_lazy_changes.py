@@ -185,7 +185,7 @@ def test_polls_update_the_list_of_lazy_models(serve, model_repository, infer, ho
 
 
 def test_repositories_with_namespaces_have_lazy_models_of_one_name(serve, model_repository, tmp_path, infer, hoard):
-    from tritonpy.testing import ModelRepository
+    from tritonpy_testing import ModelRepository
 
     other = ModelRepository(tmp_path / "other")
     add_models(model_repository, "a", "c")

@@ -11,8 +11,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from tritonpy.errors import InvalidArgument
 from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
-from tritonpy.testing import RateLimiterContract
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
+from tritonpy_testing import RateLimiterContract
 
 
 def group(demands, priority=0, shared=()):

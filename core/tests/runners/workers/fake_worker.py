@@ -19,17 +19,17 @@ from tritonpy.api.engine import Engine
 from tritonpy.api.options import NoOptions
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.errors import Cancelled, Internal
-from tritonpy.ipc import Frame, Kind
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.slot import Slot
-from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.executions import Executions
 from tritonpy.runners.workers.rpc_session import RpcSession
 from tritonpy.runners.workers.worker_registry import WorkerRegistry
-from tritonpy.testing.parse import model_config
-from tritonpy.testing.recording_sink import WAIT_S
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_ipc import Frame, Kind
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.recording_sink import WAIT_S
+from tritonpy_testing.toy_engine import ToyEngine
 
 CALLER = 'name: "caller" instance_group { count: 1 kind: KIND_CPU }'
 

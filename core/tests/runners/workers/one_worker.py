@@ -11,7 +11,7 @@ from core.tests.runners.workers.worker_model import check_leaks
 from tritonpy.api.backend import InstanceContext
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.workers.worker import Worker
-from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy_testing.toy_engine import ToyEngine
 
 UNHEALTHY = "Stub process 'm_0_0' is not healthy: {}."
 

@@ -15,9 +15,9 @@ from core.tests.runners.workers.worker_end import WorkerEnd
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.errors import Code
-from tritonpy.ipc import Frame, Kind
-from tritonpy.ipc.progress import Progress
 from tritonpy.types import Tensor
+from tritonpy_ipc import Frame, Kind
+from tritonpy_ipc.progress import Progress
 
 FINAL, EMPTY = 1, 2
 _pids = count(1_000_000)

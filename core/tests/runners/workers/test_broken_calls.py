@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.tests.runners.workers.fake_worker import Recorder, floats, on_loop, worker_of
-from tritonpy.ipc import Kind
+from tritonpy_ipc import Kind
 
 BROKEN_CALLS = {
     "an execution that never was": ((5, 0), {"model": "identity"}),

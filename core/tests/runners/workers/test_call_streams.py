@@ -6,10 +6,10 @@ import numpy as np
 
 from core.tests.runners.workers.fake_worker import Recorder, eventually, floats, on_loop, tensor, worker_of
 from tritonpy.errors import Code
-from tritonpy.ipc import Kind
-from tritonpy.ipc.windows import MAX_RESPONSES
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import Batch, InferResponse
+from tritonpy_ipc import Kind
+from tritonpy_ipc.windows import MAX_RESPONSES
+from tritonpy_testing.toy_engine import ToyEngine
 
 FINAL, EMPTY = 1, 2
 FAILED = "Model {0} - Error when running inference: {1}"
@@ -148,7 +148,7 @@ async def test_outputs_without_shared_memory_fail_the_call(monkeypatch):
         worker.call(1, [floats(1)], model="repeat", decoupled=True)
         await eventually(lambda: engine.requests)
         (call,) = engine.requests
-        monkeypatch.setattr("tritonpy.ipc.memory_file.create", refuse)
+        monkeypatch.setattr("tritonpy_ipc.memory_file.create", refuse)
         call.respond(InferResponse([tensor(np.zeros(100_000, np.float32))], final=False))
         text = "no shared memory for the outputs of model 'repeat': too many open files"
         assert await worker.answer() == ((1, FINAL), [], {"error": [1, text]})

@@ -20,12 +20,12 @@ from core.tests.runners.workers.fake_worker import (
 )
 from tritonpy.api.backend import InstanceContext
 from tritonpy.errors import Code, Unavailable
-from tritonpy.ipc import Kind
 from tritonpy.runners.slot import Slot
-from tritonpy.testing.parse import model_config
-from tritonpy.testing.toy_engine import ToyEngine
-from tritonpy.testing.toy_model import ToyModel, toy_models
 from tritonpy.types import Batch, InferRequest, InferResponse, SequenceInfo
+from tritonpy_ipc import Kind
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.toy_engine import ToyEngine
+from tritonpy_testing.toy_model import ToyModel, toy_models
 
 FINAL, EMPTY = 1, 2
 FAILED = "Model {0} - Error when running inference: {1}"

@@ -7,16 +7,16 @@ import pytest
 
 from core.tests.runners.workers.fake_worker import model_context, on_loop, tensor
 from core.tests.runners.workers.scripted_worker import EMPTY, FINAL
-from core.tests.runners.workers.test_connection import Ends
 from core.tests.runners.workers.worker_model import check_leaks
+from libs.engine_rpc.tests.test_connection import Ends
 from tritonpy.errors import Cancelled, Code, FailureReason, InvalidArgument
-from tritonpy.ipc import Kind, ProtocolError
-from tritonpy.ipc.blocks import BlockRow
-from tritonpy.ipc.sequence_frame import read_sequence_frame
 from tritonpy.runners.workers.executions import Executions
-from tritonpy.testing.recording_sink import RecordingSink
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import Batch, InferRequest, OutputSpec, SequenceInfo, Tensor
+from tritonpy_ipc import Kind, ProtocolError
+from tritonpy_ipc.blocks import BlockRow
+from tritonpy_ipc.sequence_frame import read_sequence_frame
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 class ExecutionsBench:

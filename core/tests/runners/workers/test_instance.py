@@ -9,8 +9,8 @@ import pytest
 from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.scripted_worker import EMPTY, FINAL, outputs
 from core.tests.runners.workers.worker_model import LONG_NS, SHORT_NS, Batching, next_iteration, worker_model
-from tritonpy.ipc import Kind
 from tritonpy.runners.workers import worker as worker_module
+from tritonpy_ipc import Kind
 
 
 @on_loop

@@ -8,7 +8,7 @@ from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.worker_model import LONG_NS, NEEDS_ONE, Batching, next_iteration, worker_model
 from core.tests.toys.limiter import ResourceLimiter
 from tritonpy.errors import Internal, InvalidArgument
-from tritonpy.ipc import Kind
+from tritonpy_ipc import Kind
 
 
 def strings(count):

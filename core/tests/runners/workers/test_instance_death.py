@@ -9,8 +9,9 @@ from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.worker_model import SHORT_NS, Batching, next_iteration, worker_model
 from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Unavailable
-from tritonpy.ipc import Kind
-from tritonpy.runners.workers import backoff, instance
+from tritonpy.runners.workers import instance
+from tritonpy_engine_rpc import backoff
+from tritonpy_ipc import Kind
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import asyncio
 from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.worker_model import LONG_NS, NEEDS_ONE, next_iteration, worker_model
 from core.tests.toys.limiter import ResourceLimiter
-from tritonpy.ipc import Kind
+from tritonpy_ipc import Kind
 
 
 @on_loop

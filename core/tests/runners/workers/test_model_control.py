@@ -8,10 +8,10 @@ import pytest
 
 from core.tests.runners.workers.fake_worker import on_loop
 from tritonpy.errors import Internal, Unavailable
-from tritonpy.ipc import ProtocolError
 from tritonpy.runners.workers.model_control import LoadMessage, ModelControl, ReadyMessage, UnloadMessage
-from tritonpy.testing.recording_sink import WAIT_S
-from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy_ipc import ProtocolError
+from tritonpy_testing.recording_sink import WAIT_S
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 class RecordingEngine(ToyEngine):

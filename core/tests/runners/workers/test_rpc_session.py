@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from core.tests.runners.workers.fake_worker import eventually, on_loop, tensor, worker_of
 from tritonpy.errors import Internal, InvalidArgument
-from tritonpy.ipc import Kind
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import InferRequest
+from tritonpy_ipc import Kind
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 @on_loop

@@ -11,9 +11,9 @@ from core.tests.runners.workers.worker_model import next_iteration, worker_model
 from core.tests.toys.limiter import ResourceLimiter
 from tritonpy.api.backend import InstanceContext
 from tritonpy.errors import Code, Internal, InvalidArgument
-from tritonpy.ipc import Kind
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.workers.runner import WorkerRunner
+from tritonpy_ipc import Kind
 
 
 def test_workers_need_the_loop_of_a_started_server():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy.ipc.sequence_frame import read_sequence_frame
 from tritonpy.runners.workers.sequence_frame import needs_sequence_frame, sequence_frame_parts
 from tritonpy.types import Batch, CallbackSink, InferRequest, SequenceInfo, Tensor
+from tritonpy_ipc.sequence_frame import read_sequence_frame
 
 START = Tensor.from_numpy("START", np.ones((2, 1), np.int32))
 STATE = Tensor.from_numpy("STATE", np.ones((2, 1), np.int32))

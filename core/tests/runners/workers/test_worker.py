@@ -9,9 +9,9 @@ import pytest
 from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.one_worker import UNHEALTHY, one
 from tritonpy.errors import Code, Internal, InvalidArgument
-from tritonpy.ipc import Kind
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy.runners.workers import worker as worker_module
+from tritonpy_ipc import Kind
 
 
 @on_loop

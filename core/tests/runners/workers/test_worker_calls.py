@@ -12,9 +12,9 @@ from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.scripted_worker import FINAL, outputs
 from core.tests.runners.workers.worker_model import worker_model
 from tritonpy.errors import Code
-from tritonpy.ipc import Kind
-from tritonpy.testing.recording_sink import WAIT_S
 from tritonpy.types import Tensor
+from tritonpy_ipc import Kind
+from tritonpy_testing.recording_sink import WAIT_S
 
 SHORT_NS = 1_000
 FLOATS = [Tensor.from_numpy("IN", np.float32([1]))]
@@ -171,7 +171,7 @@ async def test_additional_requests_without_shared_memory_fail(monkeypatch):
         given = await worker.one()
         second = model.send(np.zeros((1, 100_000), np.int32))
         with monkeypatch.context() as patch:
-            patch.setattr("tritonpy.ipc.memory_file.create", refuse)
+            patch.setattr("tritonpy_ipc.memory_file.create", refuse)
             request_more(worker, 1)
             assert await reply(worker) == {"value": None}
         assert await model.errors(second) == ["OSError: too many open files"]

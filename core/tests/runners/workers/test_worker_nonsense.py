@@ -7,8 +7,8 @@ import pytest
 from core.tests.runners.workers.fake_worker import eventually, on_loop
 from core.tests.runners.workers.one_worker import UNHEALTHY, one
 from tritonpy.errors import Internal
-from tritonpy.ipc import Kind
 from tritonpy.runners.workers import worker as worker_module
+from tritonpy_ipc import Kind
 
 
 def garbage_of(process, kind):

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from core.tests.runners.workers.fake_worker import model_context, registry_of
-from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 def test_workers_of_one_version_share_state_until_the_last_is_gone() -> None:

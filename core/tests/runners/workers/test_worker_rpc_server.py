@@ -15,8 +15,8 @@ from core.tests.runners.workers.fake_worker import (
 )
 from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.errors import Code
-from tritonpy.ipc import Kind
-from tritonpy.testing.toy_engine import ToyEngine
+from tritonpy_ipc import Kind
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 def open_descriptors():

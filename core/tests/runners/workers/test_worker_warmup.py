@@ -9,10 +9,10 @@ from core.tests.runners.workers.fake_worker import on_loop
 from core.tests.runners.workers.scripted_worker import EMPTY, FINAL
 from core.tests.runners.workers.worker_model import next_iteration, worker_model
 from tritonpy.errors import Code, InvalidArgument, NotFound
-from tritonpy.ipc import Kind
 from tritonpy.runners.warmup import WarmupSample
-from tritonpy.runners.workers import backoff
 from tritonpy.types import Tensor
+from tritonpy_engine_rpc import backoff
+from tritonpy_ipc import Kind
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from tritonpy.ipc import Endpoint, Frame
+from tritonpy_ipc import Endpoint, Frame
 
 
 class WorkerEnd:

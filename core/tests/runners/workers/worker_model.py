@@ -27,12 +27,12 @@ from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
-from tritonpy.runners.workers.parent_pipe import open_parent_pipe
 from tritonpy.runners.workers.runner import WorkerRunner
-from tritonpy.testing.parse import model_config
-from tritonpy.testing.recording_sink import RecordingSink
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
+from tritonpy_engine_rpc.parent_pipe import open_parent_pipe
+from tritonpy_testing.parse import model_config
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
 
 # Executions that are prefetched, and that are sent one at a time.
 SHORT_NS, LONG_NS = 1_000, 10_000_000

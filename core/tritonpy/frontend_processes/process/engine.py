@@ -11,8 +11,8 @@ from tritonpy.api.engine import ModelMetadata
 from tritonpy.errors import Cancelled, DecoupledRefused, TritonError
 from tritonpy.frontend_processes.process.forwarded_requests import ForwardedRequests
 from tritonpy.frontend_processes.process.rpc_client import EngineRpcClient
-from tritonpy.runners.workers.rpc_engine import RpcEngine
 from tritonpy.types import InferRequest, Tensor
+from tritonpy_engine_rpc.rpc_engine import RpcEngine
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

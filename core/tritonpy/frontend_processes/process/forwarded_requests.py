@@ -15,10 +15,10 @@ from tritonpy.frontend_processes.model_ids import ModelIdEncoder
 from tritonpy.frontend_processes.process.tracer import FrontendTracer
 from tritonpy.frontend_processes.requests_frame import write_requests
 from tritonpy.frontend_processes.responses_frame import WORDS, NumberedResponse, read_responses
-from tritonpy.ipc import Frame
-from tritonpy.ipc.credit_counter import CreditCounter
-from tritonpy.runners.workers.connection import Connection
 from tritonpy.types import InferRequest, InferResponse
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_ipc import Frame
+from tritonpy_ipc.credit_counter import CreditCounter
 
 log = logging.getLogger("tritonpy.server")
 # Bytes of tensors in one frame, except for those of its last request. All requests of a frame share

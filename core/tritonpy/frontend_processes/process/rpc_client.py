@@ -8,10 +8,10 @@ from concurrent.futures import Future
 from itertools import count
 from typing import Any
 
-from tritonpy.ipc import Frame, Kind
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.error_codec import decode_named_error
 from tritonpy.types import Tensor
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.error_codec import decode_named_error
+from tritonpy_ipc import Frame, Kind
 
 
 class EngineRpcClient:

@@ -23,16 +23,16 @@ from tritonpy.frontend_processes.process.rpc_client import EngineRpcClient
 from tritonpy.frontend_processes.process.tracer import FrontendTracer
 from tritonpy.frontend_processes.start_message import StartMessage, TracerState
 from tritonpy.interpreter import settle_interpreter
-from tritonpy.ipc import Frame, Kind, ProtocolError
-from tritonpy.ipc.parent_watch import ParentWatcher, exit_process
 from tritonpy.logs import LOGGER, LogSettings
 from tritonpy.plugins import make_plugin_manager
 from tritonpy.plugins.frontend_classes import frontend_classes
 from tritonpy.request_memory import RequestMemory, request_memory
-from tritonpy.runners.workers.backend_process.logs import send_log_to
-from tritonpy.runners.workers.backend_process.metrics import RemoteMetrics, ServerLink
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.rpc_server import RpcHandlers, RpcServer
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.remote_logs import send_log_to
+from tritonpy_engine_rpc.remote_metrics import RemoteMetrics, ServerLink
+from tritonpy_engine_rpc.rpc_server import RpcHandlers, RpcServer
+from tritonpy_ipc import Frame, Kind, ProtocolError
+from tritonpy_ipc.parent_watch import ParentWatcher, exit_process
 
 log = logging.getLogger("tritonpy.server")
 _REPORT_S = 1.0  # between two reports of request memory

@@ -12,14 +12,9 @@ import msgspec
 from tritonpy.api.backend import ModelContext
 from tritonpy.error_ids import internal_error
 from tritonpy.errors import Internal, TritonError
-from tritonpy.ipc import Frame, Kind, ProtocolError
 from tritonpy.runners.call_streams import CallStream, CallStreams
 from tritonpy.runners.model_calls import check_model_call, refused_model_call
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.error_codec import encode_named_error
 from tritonpy.runners.workers.executions import EMPTY, FINAL, Executions
-from tritonpy.runners.workers.host_tensors import to_host
-from tritonpy.runners.workers.messages import Int64, Unsigned, convert, first_words
 from tritonpy.runners.workers.worker_registry import WorkerRegistry
 from tritonpy.types import (
     NO_PARAMETERS,
@@ -32,6 +27,11 @@ from tritonpy.types import (
     Tensor,
     synthetic_parent,
 )
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.error_codec import encode_named_error
+from tritonpy_engine_rpc.host_tensors import to_host
+from tritonpy_engine_rpc.messages import Int64, Unsigned, convert, first_words
+from tritonpy_ipc import Frame, Kind, ProtocolError
 
 log = logging.getLogger("tritonpy.model")
 

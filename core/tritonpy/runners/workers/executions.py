@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy.clock import now_ns
 from tritonpy.errors import Cancelled, Code, FailureReason
-from tritonpy.ipc import Frame, Kind, ProtocolError
-from tritonpy.ipc.blocks import BlockRow
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.error_codec import decode_error
-from tritonpy.runners.workers.host_tensors import input_rows
 from tritonpy.runners.workers.request_extras import is_plain, request_extras
 from tritonpy.runners.workers.sequence_frame import needs_sequence_frame, sequence_frame_parts
 from tritonpy.types import NO_PARAMETERS, Batch, InferRequest, InferResponse, Tensor
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.error_codec import decode_error
+from tritonpy_engine_rpc.host_tensors import input_rows
+from tritonpy_ipc import Frame, Kind, ProtocolError
+from tritonpy_ipc.blocks import BlockRow
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import ModelContext

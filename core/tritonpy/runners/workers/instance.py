@@ -13,7 +13,6 @@ from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
-from tritonpy.runners.workers.backoff import Backoff
 from tritonpy.runners.workers.concurrency_limiter import ConcurrencyLimiter
 from tritonpy.runners.workers.executions import WorkerExecution
 from tritonpy.runners.workers.prefetch_depth import PrefetchDepth
@@ -23,6 +22,7 @@ from tritonpy.runners.workers.worker import Worker
 from tritonpy.runners.workers.worker_rpc_server import TakeMore
 from tritonpy.runners.workers.worker_warmup import WorkerWarmup
 from tritonpy.types import Batch, InferRequest, InferResponse
+from tritonpy_engine_rpc.backoff import Backoff
 
 _ENDED = "the worker of the model has ended"
 _MAX_LOST_WORKERS = 2  # workers that may die while they hold the same request

@@ -11,9 +11,9 @@ import msgspec
 
 from tritonpy.api.engine import Engine
 from tritonpy.errors import InvalidArgument, NotFound
-from tritonpy.ipc import ProtocolError
-from tritonpy.runners.workers.dedicated_thread import run_in_thread
-from tritonpy.runners.workers.messages import Int64
+from tritonpy_engine_rpc.dedicated_thread import run_in_thread
+from tritonpy_engine_rpc.messages import Int64
+from tritonpy_ipc import ProtocolError
 
 
 class LoadMessage(msgspec.Struct):

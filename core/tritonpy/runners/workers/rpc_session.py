@@ -10,14 +10,14 @@ import msgspec
 
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.errors import TritonError, error_of
-from tritonpy.ipc import Frame, Kind, ProtocolError
-from tritonpy.runners.workers.async_rpc_client import AsyncRpcClient
 from tritonpy.runners.workers.calls import WorkerCalls
-from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.executions import Executions
-from tritonpy.runners.workers.messages import convert
 from tritonpy.runners.workers.worker_rpc_server import TakeMore, WorkerRpcServer
 from tritonpy.types import InferRequest
+from tritonpy_engine_rpc.async_rpc_client import AsyncRpcClient
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.messages import convert
+from tritonpy_ipc import Frame, Kind, ProtocolError
 
 if TYPE_CHECKING:
     from tritonpy.runners.workers.worker_registry import WorkerRegistry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritonpy.ipc.sequence_frame import SequenceHeader, SequenceSlot, write_sequence_frame
 from tritonpy.types import Batch, InferRequest, Tensor
+from tritonpy_ipc.sequence_frame import SequenceHeader, SequenceSlot, write_sequence_frame
 
 
 def needs_sequence_frame(batch: Batch) -> bool:

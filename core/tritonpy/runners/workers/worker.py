@@ -15,19 +15,19 @@ from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.errors import Internal, TritonError, error_of
-from tritonpy.ipc import Frame, Kind
-from tritonpy.ipc.progress import Progress
 from tritonpy.runners.host_policies import HostPolicy
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.dedicated_thread import run_in_thread
 from tritonpy.runners.workers.executions import Executions, WorkerExecution
-from tritonpy.runners.workers.exit_status import describe_exit
-from tritonpy.runners.workers.messages import convert
-from tritonpy.runners.workers.parent_pipe import open_parent_pipe
 from tritonpy.runners.workers.rpc_session import RpcSession
 from tritonpy.runners.workers.worker_output import WorkerOutput
 from tritonpy.runners.workers.worker_rpc_server import TakeMore
 from tritonpy.types import Batch, InferRequest
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.dedicated_thread import run_in_thread
+from tritonpy_engine_rpc.exit_status import describe_exit
+from tritonpy_engine_rpc.messages import convert
+from tritonpy_engine_rpc.parent_pipe import open_parent_pipe
+from tritonpy_ipc import Frame, Kind
+from tritonpy_ipc.progress import Progress
 
 if TYPE_CHECKING:
     from tritonpy.runners.workers.worker_registry import WorkerRegistry

@@ -12,18 +12,17 @@ import msgspec
 
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.errors import TritonError
-from tritonpy.ipc import Frame, ProtocolError
-from tritonpy.runners.workers.connection import Connection
-from tritonpy.runners.workers.engine_methods import EngineCallMessage, call_method
+from tritonpy.model_log import LogLineMessage, LogRecordMessage, ModelLog, write_record
 from tritonpy.runners.workers.executions import Executions
-from tritonpy.runners.workers.log_records import LogRecordMessage, write_record
-from tritonpy.runners.workers.messages import convert
-from tritonpy.runners.workers.metric_handles import MetricHandles
 from tritonpy.runners.workers.model_control import LoadMessage, ModelControl, ReadyMessage, UnloadMessage
-from tritonpy.runners.workers.model_log import LogLineMessage, ModelLog
-from tritonpy.runners.workers.rpc_server import QueryMessage, RpcHandlers, RpcServer, ValueWithDescriptors
 from tritonpy.runners.workers.shared_worker_state import SharedBlock, SharedWorkerState
 from tritonpy.runners.workers.stream_credits import CreditMessage, StreamCredits
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_engine_rpc.engine_methods import EngineCallMessage, call_method
+from tritonpy_engine_rpc.messages import convert
+from tritonpy_engine_rpc.metric_handles import MetricHandles
+from tritonpy_engine_rpc.rpc_server import QueryMessage, RpcHandlers, RpcServer, ValueWithDescriptors
+from tritonpy_ipc import Frame, ProtocolError
 
 # Sends up to n waiting requests to the worker and returns the number of their execution, or None if
 # no request waits.

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pytest
 
 import tritonpy_backend_python
-from tritonpy.testing import CommandContract
 from tritonpy_backend_python.debug.command import DebugCommand
+from tritonpy_testing import CommandContract
 
 from .models import CONFIG, DECOUPLED, STREAM, double, outputs, request_file
 from .terminal import run

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from tritonpy import InferRequest, InferResponse, Tensor, Trace, TraceFamily
-from tritonpy.testing import RecordingSink, RunningServer, running_server
 from tritonpy.types import TraceLevel
+from tritonpy_testing import RecordingSink, RunningServer, running_server
 
 from ..serving import NO_PORTS, write_model
 

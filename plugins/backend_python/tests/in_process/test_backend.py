@@ -12,8 +12,8 @@ import pytest
 
 import tritonpy_backend_python
 from tritonpy import Batch, InferRequest, Tensor
-from tritonpy.testing import BackendContract, BackendHarness, model_config
 from tritonpy_backend_python.backend import PythonBackend
+from tritonpy_testing import BackendContract, BackendHarness, model_config
 
 from ..serving import model_py
 from .modes import isolation

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tritonpy import InferRequest
-from tritonpy.testing import RecordingSink, RunningServer
+from tritonpy_testing import RecordingSink, RunningServer
 
 from ..serving import wait_for
 from .modes import DECOUPLED, MODES, PLAN, planned, query, send, serving, traced, values_of, write_in, write_planned

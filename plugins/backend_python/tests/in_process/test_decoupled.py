@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tritonpy import InferRequest
-from tritonpy.testing import RecordingSink, RunningServer
+from tritonpy_testing import RecordingSink, RunningServer
 
 from ..serving import wait_for
 from .modes import DECOUPLED, MODES, PLAN, both, planned, send, values_of

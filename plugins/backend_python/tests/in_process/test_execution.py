@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tritonpy import OutputSpec, SequenceInfo, Tensor
-from tritonpy.testing import RunningServer
+from tritonpy_testing import RunningServer
 
 from .modes import MODES, PLAN, both, planned, query, send, traced, values_of
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tritonpy import InferRequest
-from tritonpy.ipc.windows import MAX_RESPONSES
-from tritonpy.testing import RunningServer, SlowClient
+from tritonpy_ipc.windows import MAX_RESPONSES
+from tritonpy_testing import RunningServer, SlowClient
 
 from .modes import DECOUPLED, MODES, PLAN, both, planned, values_of
 

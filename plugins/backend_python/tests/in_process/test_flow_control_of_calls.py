@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tritonpy import InferRequest
-from tritonpy.ipc.windows import MAX_RESPONSES
-from tritonpy.testing import RecordingSink, RunningServer
+from tritonpy_ipc.windows import MAX_RESPONSES
+from tritonpy_testing import RecordingSink, RunningServer
 
 from ..serving import wait_for
 from .modes import DECOUPLED, MODES, PLAN, planned, query, serving, values_of, write_in, write_planned

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from tritonpy import InferRequest
-from tritonpy.testing import RecordingSink
 from tritonpy_backend_python.in_process.inflight_requests import InflightRequests
+from tritonpy_testing import RecordingSink
 
 
 def request() -> InferRequest:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tritonpy import FamilySnapshot
-from tritonpy.testing import RunningServer
+from tritonpy_testing import RunningServer
 
 from ..serving import wait_for
 from .modes import MODES, both, query

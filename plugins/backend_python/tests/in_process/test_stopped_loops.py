@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tritonpy.testing import RunningServer
+from tritonpy_testing import RunningServer
 
 from .modes import DECOUPLED, MODES, PLAN, query, serving, write_in
 

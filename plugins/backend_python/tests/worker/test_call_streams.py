@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritonpy.ipc.windows import MAX_RESPONSES
+from tritonpy_ipc.windows import MAX_RESPONSES
 
 from .calling import answer, execute, finish
 from .peer import Call, Peer, fp32

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tritonpy.ipc import Kind
-from tritonpy.ipc.windows import MAX_BYTES, MAX_RESPONSES
+from tritonpy_ipc import Kind
+from tritonpy_ipc.windows import MAX_BYTES, MAX_RESPONSES
 
 from .peer import Peer, fp32
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritonpy.ipc import Frame, Kind
+from tritonpy_ipc import Frame, Kind
 from tritonpy_worker.inflight_requests import InflightRequests
 from tritonpy_worker.ipc.windows import Windows
 

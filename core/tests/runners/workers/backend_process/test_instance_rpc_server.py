@@ -8,9 +8,9 @@ import pytest
 from core.tests.runners.workers.backend_process.wire import Wire
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.errors import Unavailable
-from tritonpy.ipc import Kind
-from tritonpy.ipc.waiter import Waiter
 from tritonpy.runners.workers.backend_process.instance_rpc_server import InstanceRpcServer
+from tritonpy_ipc import Kind
+from tritonpy_ipc.waiter import Waiter
 
 
 @pytest.fixture

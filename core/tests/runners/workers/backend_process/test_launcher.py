@@ -12,10 +12,10 @@ from core.tests.runners.workers.backend_process.wire import WAIT_S, Wire, contex
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.isolated import ROOT
 from tritonpy.errors import Code, InvalidArgument, Unavailable
-from tritonpy.ipc import Frame, Kind
-from tritonpy.ipc.progress import Progress
 from tritonpy.runners.workers.backend_process import SpawnLauncher
 from tritonpy.types import Tensor
+from tritonpy_ipc import Frame, Kind
+from tritonpy_ipc.progress import Progress
 
 
 class Launched:

@@ -11,15 +11,15 @@ import pytest
 from core.tests.runners.workers.backend_process.wire import WAIT_S, eventually
 from core.tests.toys.isolated import ISOLATED, ROOT
 from core.tests.toys.serving import config_of
-from tritonpy.testing.model_repository import ModelRepository
+from tritonpy_testing.model_repository import ModelRepository
 
 SERVER = """
 import sys
 from pathlib import Path
 from core.tests.toys.isolated import BlockingBackend, isolating
 from core.tests.toys.serving import ToyPlugin, ask
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 recorder = RecordingSink()
 with isolating(ModelRepository(Path(sys.argv[1])), ToyPlugin({"stubborn": BlockingBackend})) as server:

@@ -14,20 +14,20 @@ from core.tests.runners.workers.fake_worker import model_context, nothing_more, 
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.engine import Engine
 from tritonpy.errors import Internal, InvalidArgument, ResourceExhausted, Unsupported
-from tritonpy.ipc import Frame
-from tritonpy.ipc.channel import Channel, ChannelClosed
-from tritonpy.ipc.rpc_client import RpcClient
-from tritonpy.ipc.waiter import Waiter
 from tritonpy.runners.workers.backend_process.calls import RemoteCalls
 from tritonpy.runners.workers.backend_process.remote_engine import RemoteEngine
 from tritonpy.runners.workers.backend_process.rpc_caller import rpc_caller
-from tritonpy.runners.workers.connection import Connection
 from tritonpy.runners.workers.executions import Executions
 from tritonpy.runners.workers.rpc_session import RpcSession
-from tritonpy.testing.contracts.engine import EngineContract
-from tritonpy.testing.recording_sink import RecordingSink
-from tritonpy.testing.toy_engine import ToyEngine
 from tritonpy.types import DTYPES, CallbackSink, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor
+from tritonpy_engine_rpc.connection import Connection
+from tritonpy_ipc import Frame
+from tritonpy_ipc.channel import Channel, ChannelClosed
+from tritonpy_ipc.rpc_client import RpcClient
+from tritonpy_ipc.waiter import Waiter
+from tritonpy_testing.contracts.engine import EngineContract
+from tritonpy_testing.recording_sink import RecordingSink
+from tritonpy_testing.toy_engine import ToyEngine
 
 
 class _Lost(Exception):
@@ -196,7 +196,7 @@ def test_a_call_without_shared_memory_for_inputs_raises(behind: ToyEngine, monke
     with connected(behind) as engine:
         large = InferRequest("identity", {"IN": Tensor.from_numpy("IN", np.ones(1 << 20, np.float32))}, recorder.sink)
         with monkeypatch.context() as patch:
-            patch.setattr("tritonpy.ipc.memory_file.create", no_room)
+            patch.setattr("tritonpy_ipc.memory_file.create", no_room)
             with pytest.raises(
                 Internal, match=r"no memory for the inputs of model 'identity': .*No space left on device"
             ):

@@ -9,12 +9,12 @@ import pytest
 
 from core.tests.runners.workers.backend_process.wire import Wire, execution_of, response_of
 from tritonpy.errors import Internal, InvalidArgument, NotFound
-from tritonpy.ipc.rpc_client import RpcClient
-from tritonpy.ipc.windows import MAX_BYTES, MAX_RESPONSES, Windows
 from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
 from tritonpy.runners.workers.backend_process.response_frame import EMPTY, FINAL
 from tritonpy.runners.workers.backend_process.response_sender import ResponseSender
 from tritonpy.types import InferResponse, Tensor
+from tritonpy_ipc.rpc_client import RpcClient
+from tritonpy_ipc.windows import MAX_BYTES, MAX_RESPONSES, Windows
 
 
 @pytest.fixture
@@ -256,7 +256,7 @@ def test_without_memory_for_outputs_errors_are_sent(wire: Wire, bench: Bench, mo
     def no_room(_size: int) -> int:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tritonpy.ipc.memory_file.create", no_room)
+    monkeypatch.setattr("tritonpy_ipc.memory_file.create", no_room)
     batch = bench.sender.begin(bench.execution(7, 100, 2))
     large = Tensor.from_numpy("OUT", np.zeros(1 << 20, np.int32))
     empty = InferResponse((), "caller", 1)

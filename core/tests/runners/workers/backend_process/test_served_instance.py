@@ -6,8 +6,8 @@ import pytest
 
 from core.tests.toys.isolated import ISOLATED, ContextReporter, ContextReporterOptions, isolating
 from core.tests.toys.serving import ToyPlugin, ask
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 CONFIG = """
     backend: "tuned"

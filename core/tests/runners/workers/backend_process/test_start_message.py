@@ -10,8 +10,8 @@ import pytest
 from core.tests.runners.workers.backend_process.wire import context
 from tritonpy.api.backend import InstanceContext
 from tritonpy.errors import Internal
-from tritonpy.ipc import VERSION
 from tritonpy.runners.workers.backend_process.start_message import InstanceStartMessage
+from tritonpy_ipc import VERSION
 
 MESSAGE = {"version": VERSION, "kind": "backend"}
 

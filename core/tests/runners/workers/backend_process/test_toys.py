@@ -12,9 +12,9 @@ from core.tests.toys.pinned import CONFIG, Accumulate, PinnedScheduler
 from core.tests.toys.rescheduling import CountedExecutions, ReschedulesThenFails, ReschedulingScheduler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
 from tritonpy.errors import Internal, ResourceExhausted
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
 from tritonpy.types import SequenceInfo
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 BATCHES = "dynamic_batching {}"
 

@@ -26,8 +26,8 @@ from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers
 from tritonpy.api.engine import Engine
 from tritonpy.custom_metrics import SERVER_METRICS, FamilySnapshot
 from tritonpy.errors import Internal, InvalidArgument, TritonError
-from tritonpy.testing.model_repository import ModelRepository
-from tritonpy.testing.recording_sink import RecordingSink
+from tritonpy_testing.model_repository import ModelRepository
+from tritonpy_testing.recording_sink import RecordingSink
 
 EXPLICIT = {"mode": "explicit", "load": ["*"]}
 

@@ -13,11 +13,11 @@ import numpy as np
 
 from core.tests.runners.workers.fake_worker import model_context
 from tritonpy.api.backend import InstanceContext, ModelContext
-from tritonpy.ipc import Endpoint, Frame, Kind
-from tritonpy.ipc.channel import Channel
 from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
 from tritonpy.types import DTYPES, Batch, InferRequest, InferResponse, Tensor
 from tritonpy.types.request import UNOWNED
+from tritonpy_ipc import Endpoint, Frame, Kind
+from tritonpy_ipc.channel import Channel
 
 WAIT_S = 10
 

@@ -2,7 +2,7 @@
 
 `SpawnLauncher` is the server's side, `main` that of the process. The process runs the class with
 the same contexts as threads of the server do. Responses, calls to other models, queries and log
-lines are sent over one socket in the worker protocol (see `tritonpy.ipc`).
+lines are sent over one socket in the worker protocol (see `tritonpy_ipc`).
 
 The main thread loads, executes and closes the instance, and reads the socket in between. The
 `BackgroundReader` reads it during an execution. One thread delivers the responses of called models.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Thread
 
-from tritonpy.ipc.channel import Channel
-from tritonpy.ipc.waiter import Waiter
+from tritonpy_ipc.channel import Channel
+from tritonpy_ipc.waiter import Waiter
 
 _GRACE_S = 0.005  # shorter executions need no background reader
 

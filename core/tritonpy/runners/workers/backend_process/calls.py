@@ -11,14 +11,14 @@ from threading import Lock, Thread
 from typing import Any
 
 from tritonpy.errors import Internal
-from tritonpy.ipc import Frame, Kind
-from tritonpy.ipc.channel import Channel
-from tritonpy.ipc.credit_counter import CreditCounter
 from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
 from tritonpy.runners.workers.backend_process.response_frame import EMPTY, FINAL
-from tritonpy.runners.workers.error_codec import decode_named_error
-from tritonpy.runners.workers.host_tensors import to_host
 from tritonpy.types import NO_PARAMETERS, InferRequest, InferResponse, Tensor
+from tritonpy_engine_rpc.error_codec import decode_named_error
+from tritonpy_engine_rpc.host_tensors import to_host
+from tritonpy_ipc import Frame, Kind
+from tritonpy_ipc.channel import Channel
+from tritonpy_ipc.credit_counter import CreditCounter
 
 log = logging.getLogger("tritonpy.model")
 

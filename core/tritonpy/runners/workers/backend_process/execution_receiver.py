@@ -7,10 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tritonpy.api.backend import InstanceContext, ModelContext
-from tritonpy.ipc import Frame, Kind
-from tritonpy.ipc.channel import Channel
-from tritonpy.ipc.sequence_frame import SequenceHeader, SequenceSlot, read_sequence_frame
-from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
 from tritonpy.types import (
     NO_PARAMETERS,
@@ -23,6 +19,10 @@ from tritonpy.types import (
     Sink,
     Tensor,
 )
+from tritonpy_ipc import Frame, Kind
+from tritonpy_ipc.channel import Channel
+from tritonpy_ipc.sequence_frame import SequenceHeader, SequenceSlot, read_sequence_frame
+from tritonpy_ipc.windows import Windows
 
 
 class ExecutionReceiver:

@@ -8,8 +8,8 @@ from threading import Thread
 import msgspec
 
 from tritonpy.errors import Code, TritonError, exception_text
-from tritonpy.ipc import Frame, Kind
-from tritonpy.ipc.channel import Channel
+from tritonpy_ipc import Frame, Kind
+from tritonpy_ipc.channel import Channel
 
 QueryHandler = Callable[[], object]
 

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.spawned_process import SpawnedProcess
 from tritonpy.api.worker import Launcher
 from tritonpy.errors import Unavailable
 from tritonpy.runners.workers.backend_process.class_reference import reference_of
 from tritonpy.runners.workers.backend_process.start_message import InstanceStartMessage
-from tritonpy.runners.workers.spawned_process import SpawnedProcess
 
 
 class SpawnLauncher(Launcher):

@@ -12,8 +12,8 @@ from types import FrameType
 from typing import NoReturn
 
 from tritonpy.interpreter import prepare_interpreter
-from tritonpy.ipc.parent_watch import ParentWatcher
 from tritonpy.runners.workers.backend_process.worker import BackendWorker
+from tritonpy_ipc.parent_watch import ParentWatcher
 
 
 def main(descriptor: int) -> NoReturn:

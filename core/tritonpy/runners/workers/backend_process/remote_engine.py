@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tritonpy.errors import Unsupported
 from tritonpy.runners.workers.backend_process.calls import RemoteCalls
-from tritonpy.runners.workers.rpc_engine import RpcCall, RpcEngine
 from tritonpy.types import InferRequest
+from tritonpy_engine_rpc.rpc_engine import RpcCall, RpcEngine
 
 
 class RemoteEngine(RpcEngine):

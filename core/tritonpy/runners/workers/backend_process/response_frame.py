@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritonpy.errors import Code
-from tritonpy.ipc import Kind
-from tritonpy.ipc.channel import Channel
 from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
-from tritonpy.runners.workers.error_codec import encode_error
 from tritonpy.types import InferResponse, Tensor
+from tritonpy_engine_rpc.error_codec import encode_error
+from tritonpy_ipc import Kind
+from tritonpy_ipc.channel import Channel
 
 FINAL, EMPTY = 1, 2  # flags of a response
 Row = Sequence[Tensor]

@@ -8,12 +8,12 @@ from threading import Lock, get_ident
 
 from tritonpy.clock import now_ns
 from tritonpy.errors import Internal, TritonError, exception_text
-from tritonpy.ipc.channel import Channel
-from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
 from tritonpy.runners.workers.backend_process.response_frame import ResponseFrame, Row
-from tritonpy.runners.workers.host_tensors import to_host
 from tritonpy.types import Batch, InferRequest, InferResponse
+from tritonpy_engine_rpc.host_tensors import to_host
+from tritonpy_ipc.channel import Channel
+from tritonpy_ipc.windows import Windows
 
 log = logging.getLogger("tritonpy.model")
 

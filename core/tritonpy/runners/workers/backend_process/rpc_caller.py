@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tritonpy.errors import error_of
-from tritonpy.ipc.rpc_client import RpcClient
-from tritonpy.runners.workers.rpc_engine import RpcCall
+from tritonpy_engine_rpc.rpc_engine import RpcCall
+from tritonpy_ipc.rpc_client import RpcClient
 
 
 def rpc_caller(rpc_client: RpcClient) -> RpcCall:

@@ -13,7 +13,7 @@ import msgspec
 from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.config.server.device_settings import DeviceSettings
 from tritonpy.errors import Internal
-from tritonpy.ipc import VERSION
+from tritonpy_ipc import VERSION
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 

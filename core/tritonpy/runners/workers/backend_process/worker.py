@@ -14,26 +14,26 @@ from tritonpy.api.backend import check_returned
 from tritonpy.clock import now_ns
 from tritonpy.errors import Code, TritonError, exception_text
 from tritonpy.interpreter import settle_interpreter
-from tritonpy.ipc import Frame, Kind
-from tritonpy.ipc.channel import Channel
-from tritonpy.ipc.parent_watch import ParentWatcher, exit_process
-from tritonpy.ipc.progress import Progress
-from tritonpy.ipc.rpc_client import RpcClient
-from tritonpy.ipc.waiter import Waiter
-from tritonpy.ipc.windows import Windows
 from tritonpy.runners.workers.backend_process.background_reader import BackgroundReader
 from tritonpy.runners.workers.backend_process.calls import RemoteCalls
 from tritonpy.runners.workers.backend_process.execution import ReceivedExecution
 from tritonpy.runners.workers.backend_process.execution_receiver import ExecutionReceiver
 from tritonpy.runners.workers.backend_process.instance_rpc_server import InstanceRpcServer
-from tritonpy.runners.workers.backend_process.logs import send_log_to
-from tritonpy.runners.workers.backend_process.metrics import RemoteMetrics, ServerLink
 from tritonpy.runners.workers.backend_process.remote_engine import RemoteEngine
 from tritonpy.runners.workers.backend_process.response_sender import ResponseSender
 from tritonpy.runners.workers.backend_process.rpc_caller import rpc_caller
 from tritonpy.runners.workers.backend_process.served_instance import ServedInstance
 from tritonpy.runners.workers.backend_process.start_message import InstanceStartMessage
 from tritonpy.types import DTYPES, Batch
+from tritonpy_engine_rpc.remote_logs import send_log_to
+from tritonpy_engine_rpc.remote_metrics import RemoteMetrics, ServerLink
+from tritonpy_ipc import Frame, Kind
+from tritonpy_ipc.channel import Channel
+from tritonpy_ipc.parent_watch import ParentWatcher, exit_process
+from tritonpy_ipc.progress import Progress
+from tritonpy_ipc.rpc_client import RpcClient
+from tritonpy_ipc.waiter import Waiter
+from tritonpy_ipc.windows import Windows
 
 log = logging.getLogger("tritonpy.model")
 
@@ -177,6 +177,6 @@ def _bind_host(policy: Mapping[str, Any] | None) -> str:
     """Bind the process to the given cores and NUMA node; return a failure as text."""
     if policy is None:
         return ""
-    from tritonpy.ipc.host_binding import bind_process
+    from tritonpy_ipc.host_binding import bind_process
 
     return bind_process(policy["cores"], policy["node"])

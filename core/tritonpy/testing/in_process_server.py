@@ -1,7 +1,0 @@
-"""A complete server inside a test."""
-
-from __future__ import annotations
-
-from tritonpy.embedded_server import RunningServer, running_server
-
-__all__ = ["RunningServer", "running_server"]
