@@ -20,8 +20,8 @@ _LOCAL = {
     "tritonpy_backend_onnx.backend:scatter": "scatter",
 }
 _WORKERS = {
-    "tritonpy.runners.workers.instance:WorkerInstance.feed": "hand-over",
-    "tritonpy.runners.workers.executions:Executions.send": "gather",
+    "tritonpy_workers.instance:WorkerInstance.feed": "hand-over",
+    "tritonpy_workers.executions:Executions.send": "gather",
     "tritonpy_engine_rpc.connection:Connection._flush": "hand-over",
     "tritonpy_engine_rpc.connection:Connection._readable": "scatter",
 }

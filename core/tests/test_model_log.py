@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from core.tests.runners.workers.fake_worker import model_context
+from plugins.workers.tests.fake_worker import model_context
 from tritonpy.api.backend import InstanceContext
 from tritonpy.logs import LogSettings, configure_logging
 from tritonpy.model_log import LogLineMessage, ModelLog

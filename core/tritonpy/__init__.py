@@ -169,6 +169,7 @@ if TYPE_CHECKING:
     from tritonpy.network.port_claim import claim_port
     from tritonpy.network.tls_files import TlsFiles
     from tritonpy.network.unix_socket import UnixSocket, unix_path
+    from tritonpy.runners.runner import RunnerFactory
     from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
 
 __version__ = SERVER_VERSION
@@ -302,6 +303,7 @@ __all__ = [
     "Router",
     "RouterContext",
     "Run",
+    "RunnerFactory",
     "RunningServer",
     "Scheduler",
     "SchedulerContext",
@@ -414,6 +416,7 @@ _LAZY = {
         "tritonpy.network.http1.server": ("HttpServer",),
         "tritonpy.network.tls_files": ("TlsFiles",),
         "tritonpy.network.unix_socket": ("UnixSocket", "unix_path"),
+        "tritonpy.runners.runner": ("RunnerFactory",),
         "tritonpy.embedded_server": ("RunningServer", "running_server"),
         "tritonpy.tracing.protocol_settings": ("trace_changes", "trace_texts"),
     }.items()

@@ -1,25 +1,108 @@
-"""What runners need: instances, batch layouts, calls between models, and log records of other processes."""
+"""What runners need: instances, dispatching, batch layouts, devices, and log records of other processes."""
 
 from __future__ import annotations
 
-from tritonpy.layout import BatchLayout
-from tritonpy.logs import LOG_FIELDS, LOGGER
-from tritonpy.model_log import LogLineMessage, LogRecordMessage, write_record
-from tritonpy.runners.call_graph import CallGraph
-from tritonpy.runners.instance_slots import plan_instance_change
-from tritonpy.runners.isolation import is_isolated, loads_in_worker
-from tritonpy.runners.slot import Slot
+from typing import TYPE_CHECKING
+
+from tritonpy.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from tritonpy.api.backend import check_returned
+    from tritonpy.config.server.device_settings import DeviceSettings
+    from tritonpy.device_memory import MemoryPools
+    from tritonpy.devices import gpu_memory_of, visible_gpus
+    from tritonpy.errors import exception_text
+    from tritonpy.event_loops import event_loop_factory
+    from tritonpy.interpreter import prepare_interpreter, settle_interpreter
+    from tritonpy.layout import BatchLayout
+    from tritonpy.logs import LOG_FIELDS, LOGGER
+    from tritonpy.model_log import LogLineMessage, LogRecordMessage, write_record
+    from tritonpy.runners.batch_callbacks import BatchCallbacks
+    from tritonpy.runners.call_graph import CallGraph
+    from tritonpy.runners.dispatcher import Dispatcher
+    from tritonpy.runners.host_policies import HostPolicies, HostPolicy
+    from tritonpy.runners.instance_slots import plan_instance_change
+    from tritonpy.runners.isolation import chosen_runner, loads_in_worker
+    from tritonpy.runners.memory_report import MemoryReport, pooled_memory, reports_memory
+    from tritonpy.runners.readiness import ReadinessCheck
+    from tritonpy.runners.runner import ModelExecution, NewInstance, Runner, RunnerServices
+    from tritonpy.runners.slot import Slot
+    from tritonpy.runners.thread_pool import ThreadPool
+    from tritonpy.runners.wakeups import Wakeups
+    from tritonpy.runners.warmup import MakeSamples, WarmupExecution, WarmupSample, warmup_executions
+    from tritonpy.statistics.memory import total_memory_usage
+    from tritonpy.types import Owner
 
 __all__ = [
     "LOGGER",
     "LOG_FIELDS",
+    "BatchCallbacks",
     "BatchLayout",
     "CallGraph",
+    "DeviceSettings",
+    "Dispatcher",
+    "HostPolicies",
+    "HostPolicy",
     "LogLineMessage",
     "LogRecordMessage",
+    "MakeSamples",
+    "MemoryPools",
+    "MemoryReport",
+    "ModelExecution",
+    "NewInstance",
+    "Owner",
+    "ReadinessCheck",
+    "Runner",
+    "RunnerServices",
     "Slot",
-    "is_isolated",
+    "ThreadPool",
+    "Wakeups",
+    "WarmupExecution",
+    "WarmupSample",
+    "check_returned",
+    "chosen_runner",
+    "event_loop_factory",
+    "exception_text",
+    "gpu_memory_of",
     "loads_in_worker",
     "plan_instance_change",
+    "pooled_memory",
+    "prepare_interpreter",
+    "reports_memory",
+    "settle_interpreter",
+    "total_memory_usage",
+    "visible_gpus",
+    "warmup_executions",
     "write_record",
 ]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "tritonpy.api.backend": ("check_returned",),
+        "tritonpy.config.server.device_settings": ("DeviceSettings",),
+        "tritonpy.device_memory": ("MemoryPools",),
+        "tritonpy.devices": ("gpu_memory_of", "visible_gpus"),
+        "tritonpy.errors": ("exception_text",),
+        "tritonpy.event_loops": ("event_loop_factory",),
+        "tritonpy.interpreter": ("prepare_interpreter", "settle_interpreter"),
+        "tritonpy.layout": ("BatchLayout",),
+        "tritonpy.logs": ("LOGGER", "LOG_FIELDS"),
+        "tritonpy.model_log": ("LogLineMessage", "LogRecordMessage", "write_record"),
+        "tritonpy.runners.batch_callbacks": ("BatchCallbacks",),
+        "tritonpy.runners.call_graph": ("CallGraph",),
+        "tritonpy.runners.dispatcher": ("Dispatcher",),
+        "tritonpy.runners.host_policies": ("HostPolicies", "HostPolicy"),
+        "tritonpy.runners.instance_slots": ("plan_instance_change",),
+        "tritonpy.runners.isolation": ("chosen_runner", "loads_in_worker"),
+        "tritonpy.runners.memory_report": ("MemoryReport", "pooled_memory", "reports_memory"),
+        "tritonpy.runners.readiness": ("ReadinessCheck",),
+        "tritonpy.runners.runner": ("ModelExecution", "NewInstance", "Runner", "RunnerServices"),
+        "tritonpy.runners.slot": ("Slot",),
+        "tritonpy.runners.thread_pool": ("ThreadPool",),
+        "tritonpy.runners.wakeups": ("Wakeups",),
+        "tritonpy.runners.warmup": ("MakeSamples", "WarmupExecution", "WarmupSample", "warmup_executions"),
+        "tritonpy.statistics.memory": ("total_memory_usage",),
+        "tritonpy.types": ("Owner",),
+    },
+)

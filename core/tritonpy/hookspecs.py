@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tritonpy.api.sharing import Sharing
     from tritonpy.api.trace_sink import TraceSink
     from tritonpy.api.transport import Transport
+    from tritonpy.runners.runner import RunnerFactory
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 PROJECT = "tritonpy"
@@ -52,6 +53,11 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 @hookspec
 def tritonpy_backends() -> Mapping[str, type[Backend] | str]:  # type: ignore[empty-body]
     """Backends, by the name in `backend:` of a model configuration."""
+
+
+@hookspec
+def tritonpy_runners() -> Mapping[str, type[RunnerFactory] | str]:  # type: ignore[empty-body]
+    """Factories of runners, by the name in a model's parameter `isolation`."""
 
 
 @hookspec

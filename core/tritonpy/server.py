@@ -48,10 +48,11 @@ from tritonpy.repository.repository_factory import open_repositories
 from tritonpy.request_memory import request_memory
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.host_policies import HostPolicies
+from tritonpy.runners.isolation import RunnerFactories
+from tritonpy.runners.runner import RunnerServices
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
-from tritonpy.runners.workers.worker_registry import WorkerRegistry
 from tritonpy.shared_memory import Regions
 from tritonpy.tracing.setup import make_tracing
 from tritonpy.tracing.tracing import Tracing
@@ -63,6 +64,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tritonpy.server")
 
+# Maximum threads for instances without their own thread. More would only compete for the processor.
+EXECUTION_THREADS = 256
+BACKGROUND_THREADS = 4
 # share of the exit timeout: a client may never stop sending, and requests need time, too
 _CONNECTIONS_SHARE = 0.8
 # added before the remaining time is truncated to whole seconds: hides the time already spent
@@ -96,6 +100,7 @@ class Server:
         front: RouterChain | None = None,
         threads: Sequence[ThreadPool] = (),
         single_port: SinglePort | None = None,
+        runners: RunnerFactories | None = None,
     ) -> None:
         self.config = config
         self.plugins = plugins
@@ -114,6 +119,7 @@ class Server:
         self._gpus = gpus or Gpus()
         self._threads = threads
         self._single_port = single_port
+        self._runners = runners
         self._poller = Poller(repository.poll, config.control.interval_s)
         self._started: list[Frontend] = []
 
@@ -236,6 +242,8 @@ class Server:
             observer.close()
         if self._authorizer is not None:
             await asyncio.to_thread(self._authorizer.close)
+        if self._runners is not None:
+            await asyncio.to_thread(self._runners.close)
         release_interpreter()
 
     @staticmethod
@@ -292,14 +300,18 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         engine.share(sharing)
     gpus = Gpus.of_machine(config.devices)
     metrics.add_source(gpus.pools.metrics)
+    pools = ThreadPool("execution", EXECUTION_THREADS), ThreadPool("background", BACKGROUND_THREADS)
+    services = RunnerServices(
+        table.config, graph, limiter or make_limiter(config), wakeups, *pools, HostPolicies(config.host_policies)
+    )
+    runners = RunnerFactories(plugins, services)
     load_context = LoadContext(
         plugins=plugins,
         backends=backends,
         engine=engine,
         timer=timer,
         wakeups=wakeups,
-        limiter=limiter or make_limiter(config),
-        registry=WorkerRegistry(table.config, graph),
+        runners=runners,
         metrics=metrics,
         observers=observers,
         agents=make_agents(config, plugins),
@@ -310,7 +322,6 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         latencies=config.latencies,
         cache=cache,
         new_queue=None if sharing is None else sharing.new_queue,
-        host_policies=HostPolicies(config.host_policies),
     )
     supervisor = _supervisor(config, tracing, metrics)
     repository = _repository(config, plugins, table, load_context, supervisor)
@@ -327,8 +338,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         config, plugins, authorizer, tracing, kept_headers | front.headers, metrics, memory, single_port
     )
     frontends = _remote_frontends(frontends, supervisor)
-    pools = (load_context.threads, load_context.background)
-    made = observers, timer, wakeups, authorizer, cache, gpus, front, pools, single_port
+    made = observers, timer, wakeups, authorizer, cache, gpus, front, pools, single_port, runners
     return Server(config, plugins, engine, repository, frontends, *made)
 
 

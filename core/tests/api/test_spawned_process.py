@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.tests.runners.workers.backend_process.wire import WAIT_S, eventually
+from plugins.workers.tests.backend_process.wire import WAIT_S, eventually
 from tritonpy import SpawnedProcess, WorkerProcess
 
 REPORT = """

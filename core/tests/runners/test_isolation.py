@@ -4,11 +4,16 @@ from typing import ClassVar
 
 import pytest
 
-from core.tests.runners.workers.fake_worker import model_context
+from plugins.workers.tests.fake_worker import model_context
 from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.worker import Launcher
-from tritonpy.errors import InvalidArgument
-from tritonpy.runners.isolation import is_isolated, loads_in_worker
+from tritonpy.errors import InvalidArgument, PluginError
+from tritonpy.hookspecs import hookimpl
+from tritonpy.plugins import PluginManager, make_plugin_manager
+from tritonpy.repository import builtin
+from tritonpy.runners.isolation import RunnerFactories, is_isolated, loads_in_worker
+from tritonpy.runners.local import LocalRunnerFactory
+from tritonpy_testing import RunnerFactoryContract
 
 
 class Plain(Backend):
@@ -41,8 +46,6 @@ def test_the_backend_chooses_unless_the_model_does() -> None:
     assert [is_isolated(model(), kind) for kind in (Plain, Apart)] == [False, True]
     assert is_isolated(model(isolation="process"), Plain)
     assert not is_isolated(model(isolation="thread"), Apart)
-    with pytest.raises(InvalidArgument, match="parameter 'isolation' is 'container'"):
-        is_isolated(model(isolation="container"), Plain)
 
 
 def test_a_backend_may_choose_for_each_model() -> None:
@@ -55,3 +58,56 @@ def test_only_backends_with_the_default_launcher_load_in_the_worker() -> None:
     assert not loads_in_worker(model(isolation="thread"), Apart)
     assert not loads_in_worker(model(), Launching)
     assert not loads_in_worker(model(), Plain)
+
+
+class Container(LocalRunnerFactory):
+    """Records that it was closed."""
+
+    closed = False
+
+    def close(self) -> None:
+        Container.closed = True
+
+
+class Containers:
+    @staticmethod
+    @hookimpl
+    def tritonpy_runners() -> dict[str, type[Container]]:
+        return {"container": Container}
+
+
+def plugins(*more: object) -> PluginManager:
+    manager = make_plugin_manager(discover=False)
+    for number, plugin in enumerate((builtin, *more)):
+        manager.register(plugin, str(number))
+    return manager
+
+
+def test_an_unknown_runner_is_rejected_with_the_known_names() -> None:
+    factories = RunnerFactories(plugins(), None)  # type: ignore[arg-type]
+    with pytest.raises(
+        InvalidArgument, match="parameter 'isolation' is 'container'; expected \"process\" or \"thread\"$"
+    ):
+        factories.get(model(isolation="container"), Plain)
+
+
+def test_a_runner_that_is_not_installed_names_its_package() -> None:
+    factories = RunnerFactories(plugins(), None)  # type: ignore[arg-type]
+    with pytest.raises(PluginError, match="no plugin provides runner 'process': .*tritonpy-workers"):
+        factories.check(model(), Apart)
+
+
+def test_a_factory_is_opened_once_and_closed_with_the_server() -> None:
+    factories = RunnerFactories(plugins(Containers), None)  # type: ignore[arg-type]
+    first = factories.get(model(isolation="container"), Plain)
+    assert type(first) is Container
+    assert factories.get(model(isolation="container"), Apart) is first
+    factories.close()
+    assert Container.closed
+
+
+class TestThread(RunnerFactoryContract):
+    plugin_class = LocalRunnerFactory
+    plugin = builtin
+    name = "thread"
+    installed = True

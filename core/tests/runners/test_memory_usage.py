@@ -8,11 +8,11 @@ from contextlib import contextmanager
 import pytest
 
 from core.tests.repository.instance_backends import groups, write
-from core.tests.runners.workers.backend_process.wire import eventually
 from core.tests.toys.doubler import Doubler
 from core.tests.toys.heavy import OWN, WEIGHTS, HeavyBackend
 from core.tests.toys.isolated import ISOLATED, isolating
 from core.tests.toys.serving import ToyPlugin, ask
+from plugins.workers.tests.backend_process.wire import eventually
 from tritonpy.runners import memory_report
 from tritonpy_testing import RecordingSink, RunningServer
 from tritonpy_testing.model_repository import ModelRepository

@@ -15,9 +15,9 @@ from core.tests.device_memory.fake_cuda import FakeCuda
 from core.tests.fake_nvml import FakeNvml, gpu
 from core.tests.repository.instance_backends import BASE, write
 from core.tests.repository.version_backend import error_of
-from core.tests.runners.workers.backend_process.wire import eventually
 from core.tests.toys.isolated import ISOLATED, isolating
 from core.tests.toys.serving import ToyPlugin, ask
+from plugins.workers.tests.backend_process.wire import eventually
 from tritonpy import cuda_calls, devices
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.errors import StartupError

@@ -5,8 +5,9 @@ Plugins import the names below from here. The modules of the package import each
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from tritonpy.config.completion import merge_auto_complete
@@ -14,17 +15,19 @@ if TYPE_CHECKING:
     from tritonpy.config.normalization import normalize
     from tritonpy.config.server.expectation import description
 
-__all__ = ["description", "merge_auto_complete", "normalize", "read_config_text"]
+__all__ = [
+    "description",
+    "merge_auto_complete",
+    "normalize",
+    "read_config_text",
+]
 
-_MODULES = {
-    "description": "tritonpy.config.server.expectation",
-    "merge_auto_complete": "tritonpy.config.completion",
-    "normalize": "tritonpy.config.normalization",
-    "read_config_text": "tritonpy.config.model_text",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(importlib.import_module(_MODULES[name]), name)
-    raise AttributeError(f"module 'tritonpy.config' has no attribute '{name}'")
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "tritonpy.config.completion": ("merge_auto_complete",),
+        "tritonpy.config.model_text": ("read_config_text",),
+        "tritonpy.config.normalization": ("normalize",),
+        "tritonpy.config.server.expectation": ("description",),
+    },
+)

@@ -10,6 +10,7 @@ PACKAGES = {
         "sequence": "tritonpy-batching-sequence",
         "ensemble": "tritonpy-ensemble",
     },
+    "tritonpy_runners": {"process": "tritonpy-workers"},
     "tritonpy_repositories": {
         "s3": "tritonpy-repo-cloud[s3]",
         "gs": "tritonpy-repo-cloud[gs]",

@@ -1,4 +1,4 @@
-"""The core's own plugin: local repositories and trace files.
+"""The core's own plugin: local repositories, threads for instances, and trace files.
 
 It is registered through the same hooks as any other plugin.
 """
@@ -13,6 +13,11 @@ from tritonpy.hookspecs import hookimpl
 @hookimpl
 def tritonpy_repositories() -> Mapping[str, str]:
     return {"file": "tritonpy.repository.local:LocalRepository"}
+
+
+@hookimpl
+def tritonpy_runners() -> Mapping[str, str]:
+    return {"thread": "tritonpy.runners.local:LocalRunnerFactory"}
 
 
 @hookimpl

@@ -44,9 +44,7 @@ from tritonpy.repository.runtime import resolve_runtime
 from tritonpy.repository.shared_objects import SharedObjects, unload_shared
 from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
-from tritonpy.runners.local import LocalRunner
-from tritonpy.runners.runner import Runner
-from tritonpy.runners.workers.runner import WorkerRunner
+from tritonpy.runners.runner import ModelExecution, Runner
 from tritonpy.types import DATATYPE_OF_NUMBER
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -172,7 +170,9 @@ class ModelLoader:
             return False
         context = self._context(prepared, version)
         try:
-            return is_isolated(context, self._backend(config))
+            backend = self._backend(config)
+            self._load_context.runners.check(context, backend)
+            return is_isolated(context, backend)
         finally:
             context.metrics.close()
 
@@ -306,42 +306,13 @@ class ModelLoader:
     def _runner(
         self, context: ModelContext, backend: type[Backend], model: LoadedModel, scheduler: Scheduler
     ) -> Runner:
-        load_context, config = self._load_context, context.config
+        config = context.config
         samples = partial(warmup_samples, config, context.directory) if config.model_warmup else None
-        if not is_isolated(context, backend):
-            cancel_calls = load_context.registry.graph.cancel_calls_for
-            return LocalRunner(
-                context,
-                backend,
-                model.dispatcher,
-                load_context.limiter,
-                model.callbacks,
-                cancel_calls,
-                load_context.threads,
-                load_context.background,
-                load_context.wakeups,
-                samples,
-                load_context.host_policies,
-            )
-        launcher = backend.worker_launcher(context)
-        if launcher is None:
-            from tritonpy.runners.workers.backend_process import SpawnLauncher
-
-            launcher = SpawnLauncher(context, backend)
-        return WorkerRunner(
-            context,
-            backend,
-            launcher,
-            model.dispatcher,
-            load_context.wakeups,
-            load_context.background,
-            load_context.limiter,
-            model.callbacks,
-            load_context.registry,
-            scheduler.prefetch,
-            samples,
-            load_context.host_policies,
-        )
+        execution = ModelExecution(context, backend, model.dispatcher, model.callbacks, samples, scheduler.prefetch)
+        try:
+            return self._load_context.runners.get(context, backend).runner(execution)
+        except StartupError as error:
+            raise InvalidArgument(f"model '{config.name}': {error}") from error
 
     def _auto_complete(self, prepared: PreparedModel) -> ModelConfig:
         versions = prepared.versions or prepared.selected_versions()[0]

@@ -25,7 +25,7 @@ from tritonpy.runners.memory_report import MemoryReport, pooled_memory, reports_
 from tritonpy.runners.pooled_instance import PooledInstance, may_share_threads
 from tritonpy.runners.rate_limit_lease import RateLimitLease
 from tritonpy.runners.readiness import ReadinessCheck
-from tritonpy.runners.runner import NewInstance, Runner
+from tritonpy.runners.runner import ModelExecution, NewInstance, Runner, RunnerFactory
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
@@ -36,6 +36,26 @@ if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 _serial = itertools.count(1)
+
+
+class LocalRunnerFactory(RunnerFactory):
+    """Executes instances on threads of the server: the runner "thread"."""
+
+    def runner(self, execution: ModelExecution) -> Runner:
+        services = self.services
+        return LocalRunner(
+            execution.model,
+            execution.backend,
+            execution.dispatcher,
+            services.limiter,
+            execution.callbacks,
+            services.graph.cancel_calls_for,
+            services.threads,
+            services.background,
+            services.wakeups,
+            execution.samples,
+            services.policies,
+        )
 
 
 class LocalRunner(Runner):

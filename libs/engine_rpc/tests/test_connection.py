@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 import numpy as np
 import pytest
 
-from core.tests.runners.workers.fake_worker import eventually, on_loop, tensor
-from core.tests.runners.workers.worker_model import check_leaks
+from plugins.workers.tests.fake_worker import eventually, on_loop, tensor
+from plugins.workers.tests.worker_model import check_leaks
 from tritonpy.types import Tensor
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_ipc import Endpoint, Kind, ProtocolError

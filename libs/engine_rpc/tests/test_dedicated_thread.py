@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from core.tests.runners.workers.fake_worker import on_loop
+from plugins.workers.tests.fake_worker import on_loop
 from tritonpy_engine_rpc.dedicated_thread import run_in_thread
 
 

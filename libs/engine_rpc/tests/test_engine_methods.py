@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.tests.runners.workers.fake_worker import on_loop
+from plugins.workers.tests.fake_worker import on_loop
 from tritonpy.errors import InvalidArgument, Unsupported
 from tritonpy_engine_rpc.engine_methods import EngineCallMessage, call_method
 from tritonpy_protos.model_config_pb2 import ModelConfig

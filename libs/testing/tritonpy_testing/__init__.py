@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from tritonpy_testing.contracts.repo_agent import RepoAgentContract
     from tritonpy_testing.contracts.repository import RepositoryContract
     from tritonpy_testing.contracts.router import RouterContract
+    from tritonpy_testing.contracts.runner import RunnerFactoryContract
     from tritonpy_testing.contracts.scheduler import SchedulerContract
     from tritonpy_testing.contracts.sharing import SharingContract
     from tritonpy_testing.contracts.trace_sink import TraceSinkContract
@@ -95,6 +96,7 @@ _MODULES = {
     "RepoAgentContract": "contracts.repo_agent",
     "RepositoryContract": "contracts.repository",
     "RouterContract": "contracts.router",
+    "RunnerFactoryContract": "contracts.runner",
     "RunningServer": "in_process_server",
     "SchedulerContract": "contracts.scheduler",
     "SharingContract": "contracts.sharing",
@@ -149,6 +151,7 @@ __all__ = [
     "RepoAgentContract",
     "RepositoryContract",
     "RouterContract",
+    "RunnerFactoryContract",
     "RunningServer",
     "SchedulerContract",
     "SchedulerHarness",

@@ -33,9 +33,9 @@ from tritonpy import (
     now_ns,
 )
 from tritonpy.config import merge_auto_complete, normalize
-from tritonpy.execution import BatchLayout, is_isolated, loads_in_worker, plan_instance_change
+from tritonpy.execution import BatchLayout, chosen_runner, loads_in_worker, plan_instance_change
+from tritonpy.plugins import make_plugin_manager
 from tritonpy_protos.model_config_pb2 import ModelConfig
-from tritonpy_testing.isolated_instance import IsolatedInstance
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine
 
@@ -84,9 +84,8 @@ class BackendHarness:
             model.layout = BatchLayout.of(model.config)
             model.output_types = {item.name: DATATYPE_OF_NUMBER[item.data_type].name for item in model.config.output}
             stack.callback(model.metrics.close)
-            make: Callable[[ModelContext, InstanceContext], Backend] = self.backend
-            if is_isolated(model, self.backend):
-                make = partial(IsolatedInstance, self.backend)
+            runner = make_plugin_manager().get("tritonpy_runners", chosen_runner(model, self.backend), "runner").load()
+            make: Callable[[ModelContext, InstanceContext], Backend] = partial(runner.single_instance, self.backend)
             if not loads_in_worker(model, self.backend):
                 model.shared = self.backend.load(model)
                 stack.callback(self.backend.unload, model.shared)

@@ -11,8 +11,8 @@ from typing import NoReturn
 from tritonpy.event_loops import event_loop_factory
 from tritonpy.frontend_processes.process.service import FrontendService
 from tritonpy.interpreter import prepare_interpreter
-from tritonpy.runners.workers.backend_process.main import ignore_shutdown_signals
 from tritonpy_ipc.parent_watch import ParentWatcher
+from tritonpy_workers.backend_process.main import ignore_shutdown_signals
 
 
 def main(descriptor: int) -> NoReturn:
