@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.api.observer import Observer
-from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
+from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.repo_agent import RepoAgent
 from tritonpy.api.sharing import Sharing
 from tritonpy.config.server import ServerConfig, decode_options
@@ -100,15 +100,15 @@ def make_sharing(config: ServerConfig, plugins: PluginManager, metrics: CustomMe
     return None
 
 
-def make_limiter(config: ServerConfig) -> RateLimiter:
+def make_limiter(config: ServerConfig, plugins: PluginManager) -> RateLimiter:
     """Return the rate limiter that `rate_limit:` configures."""
-    if config.rate_limit.mode == "off":
-        if config.rate_limit.resources:
-            log.warning("rate_limit.resources has no effect: rate_limit.mode is off")
-        return NoRateLimiter()
-    from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
-
-    return ExecutionCountLimiter(config.rate_limit.resources)
+    settings = config.rate_limit
+    if settings.mode == "off" and settings.resources:
+        log.warning("rate_limit.resources has no effect: rate_limit.mode is off")
+    limiter: RateLimiter = plugins.get("tritonpy_rate_limiters", settings.mode, "rate limiter").load()(
+        settings.resources
+    )
+    return limiter
 
 
 def make_agents(config: ServerConfig, plugins: PluginManager) -> Callable[[str], RepoAgent]:

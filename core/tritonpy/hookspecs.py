@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from tritonpy.api.frontend import Frontend
     from tritonpy.api.observer import Observer
     from tritonpy.api.operation import OperationGroup
+    from tritonpy.api.rate_limiter import RateLimiter
     from tritonpy.api.repo_agent import RepoAgent
     from tritonpy.api.repository import Repository
     from tritonpy.api.router import Router
@@ -58,6 +59,11 @@ def tritonpy_backends() -> Mapping[str, type[Backend] | str]:  # type: ignore[em
 @hookspec
 def tritonpy_runners() -> Mapping[str, type[RunnerFactory] | str]:  # type: ignore[empty-body]
     """Factories of runners, by the name in a model's parameter `isolation`."""
+
+
+@hookspec
+def tritonpy_rate_limiters() -> Mapping[str, type[RateLimiter] | str]:  # type: ignore[empty-body]
+    """Rate limiters, by the name in `rate_limit: mode:` of server.yaml."""
 
 
 @hookspec

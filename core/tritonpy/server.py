@@ -296,15 +296,11 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     backends.check_options()
     cache = make_cache(config, plugins, timer, metrics)
     sharing = make_sharing(config, plugins, metrics)
-    if sharing is not None:
-        engine.share(sharing)
     gpus = Gpus.of_machine(config.devices)
     metrics.add_source(gpus.pools.metrics)
     pools = ThreadPool("execution", EXECUTION_THREADS), ThreadPool("background", BACKGROUND_THREADS)
-    services = RunnerServices(
-        table.config, graph, limiter or make_limiter(config), wakeups, *pools, HostPolicies(config.host_policies)
-    )
-    runners = RunnerFactories(plugins, services)
+    limiter, policies = limiter or make_limiter(config, plugins), HostPolicies(config.host_policies)
+    runners = RunnerFactories(plugins, RunnerServices(table.config, graph, limiter, wakeups, *pools, policies))
     load_context = LoadContext(
         plugins=plugins,
         backends=backends,
@@ -326,6 +322,8 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     supervisor = _supervisor(config, tracing, metrics)
     repository = _repository(config, plugins, table, load_context, supervisor)
     engine.attach(repository)
+    if sharing is not None:
+        engine.share(sharing)
     _offer_memory(config, engine, repository)
     authorizer = make_authorizer(config, plugins, metrics)
     kept_headers = frozenset[str]() if sharing is None else sharing.headers()

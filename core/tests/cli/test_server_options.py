@@ -18,8 +18,8 @@ def test_a_section_lists_its_keys_with_type_default_and_meaning():
     text = describe_server_options()
     assert (
         "  rate_limit\n"
-        '    mode: one of: off, execution_count; default "off"\n'
-        "        off: every idle instance may run; execution_count: an instance needs its resources.\n"
+        '    mode: text; default "off"\n'
+        "        off: every idle instance may run; execution_count: an instance needs its resources; or the name of another plugin.\n"
     ) in text
     assert (
         '\n    pinned_memory_pool_byte_size: a size such as 67108864 or "64MiB", at least 0; default 268435456\n'

@@ -14,9 +14,9 @@ from core.tests.toys.limiter import ResourceLimiter
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.direct_scheduler import DirectScheduler
-from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 from tritonpy.runners.pooled_instance import may_share_threads
 from tritonpy.types import Batch
+from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink

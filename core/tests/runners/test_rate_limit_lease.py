@@ -5,9 +5,9 @@ import threading
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 from tritonpy.runners.rate_limit_lease import PooledRateLimitLease, RateLimitLease
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
+from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter
 
 GROUP = text_format.Parse('rate_limiter { resources { name: "R" count: 1 } }', ModelInstanceGroup())
 

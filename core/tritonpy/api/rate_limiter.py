@@ -1,9 +1,12 @@
-"""The interface of rate limiters, which decide across all models which instance may execute."""
+"""The interface of rate limiters, which decide across all models which instance may execute.
+
+Classes are registered by the hook `tritonpy_rate_limiters`, by the name in `rate_limit: mode:`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,8 +17,12 @@ class RateLimiter(ABC):
     """Grants executions to instances; a server has one limiter.
 
     An instance acquires a grant before it takes a batch and releases it after `execute` returned.
-    `instance` is a text that identifies one instance of one load of a version.
+    `instance` is a text that identifies one instance of one load of a version. `resources` are those
+    of `rate_limit:` in server.yaml: the count of each resource, by "name" or "name:device".
     """
+
+    def __init__(self, resources: Mapping[str, int] | None = None) -> None:
+        self.resources = resources or {}
 
     def register(self, instance: str, device: int, group: ModelInstanceGroup) -> bool:
         """Register an instance with its demands; return whether it needs grants at all.

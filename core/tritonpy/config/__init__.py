@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from tritonpy.config.model_text import read_config_text
     from tritonpy.config.normalization import normalize
     from tritonpy.config.server.expectation import description
+    from tritonpy.config.server.rate_limit_settings import parse_resource
 
 __all__ = [
     "description",
     "merge_auto_complete",
     "normalize",
+    "parse_resource",
     "read_config_text",
 ]
 
@@ -29,5 +31,6 @@ __getattr__ = lazy_names(
         "tritonpy.config.model_text": ("read_config_text",),
         "tritonpy.config.normalization": ("normalize",),
         "tritonpy.config.server.expectation": ("description",),
+        "tritonpy.config.server.rate_limit_settings": ("parse_resource",),
     },
 )

@@ -11,6 +11,7 @@ PACKAGES = {
         "ensemble": "tritonpy-ensemble",
     },
     "tritonpy_runners": {"process": "tritonpy-workers"},
+    "tritonpy_rate_limiters": {"execution_count": "tritonpy-rate-limiter"},
     "tritonpy_repositories": {
         "s3": "tritonpy-repo-cloud[s3]",
         "gs": "tritonpy-repo-cloud[gs]",

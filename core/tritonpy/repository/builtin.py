@@ -21,5 +21,10 @@ def tritonpy_runners() -> Mapping[str, str]:
 
 
 @hookimpl
+def tritonpy_rate_limiters() -> Mapping[str, str]:
+    return {"off": "tritonpy.api.rate_limiter:NoRateLimiter"}
+
+
+@hookimpl
 def tritonpy_trace_sinks() -> Mapping[str, str]:
     return {"triton": "tritonpy.tracing.file_sink:FileSink"}

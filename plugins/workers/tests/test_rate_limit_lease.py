@@ -5,8 +5,8 @@ import asyncio
 from google.protobuf import text_format
 
 from plugins.workers.tests.fake_worker import eventually, on_loop
-from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
+from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter
 from tritonpy_workers.rate_limit_lease import WorkerRateLimitLease
 
 GROUP = text_format.Parse('rate_limiter { resources { name: "R" count: 1 } }', ModelInstanceGroup())

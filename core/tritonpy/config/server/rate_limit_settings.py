@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -12,8 +12,10 @@ class RateLimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     """Which instances may execute at the same time."""
 
     mode: Annotated[
-        Literal["off", "execution_count"],
-        Meta(description="off: every idle instance may run; execution_count: an instance needs its resources."),
+        str,
+        Meta(
+            description="off: every idle instance may run; execution_count: an instance needs its resources; or the name of another plugin."
+        ),
     ] = "off"
     resources: Annotated[
         dict[str, Annotated[int, Meta(ge=0)]],

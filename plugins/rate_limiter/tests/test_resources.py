@@ -6,8 +6,8 @@ import pytest
 from google.protobuf import text_format
 
 from tritonpy.errors import InvalidArgument
-from tritonpy.runners.limiter.resources import GLOBAL, Resource, demands_of, given_resources, totals
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
+from tritonpy_rate_limiter.resources import GLOBAL, Resource, demands_of, given_resources, totals
 
 
 def demands(text, device=0):

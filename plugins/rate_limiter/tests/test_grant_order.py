@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.runners.limiter.grant_order import Contender, grantable, spent_on_entry
-from tritonpy.runners.limiter.resources import Resource
+from tritonpy_rate_limiter.grant_order import Contender, grantable, spent_on_entry
+from tritonpy_rate_limiter.resources import Resource
 
 NAMES = [Resource(0, name) for name in "abc"]
 MOST = 4

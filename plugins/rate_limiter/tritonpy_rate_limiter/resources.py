@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy.config.server.rate_limit_settings import parse_resource
-from tritonpy.errors import InvalidArgument
+from tritonpy import InvalidArgument
+from tritonpy.config import parse_resource
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tritonpy.runners.limiter.resources import Resource
+from tritonpy_rate_limiter.resources import Resource
 
 _PREPARATIONS = 2
 """Triton counts initialization and warm-up of an instance as executions, so an instance of

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy.api.rate_limiter import RateLimiter
-from tritonpy.runners.limiter.grant_order import Contender, grantable, spent_on_entry
-from tritonpy.runners.limiter.resources import Demand, Resource, demands_of, given_resources, resource_map, totals
+from tritonpy import RateLimiter
+from tritonpy_rate_limiter.grant_order import Contender, grantable, spent_on_entry
+from tritonpy_rate_limiter.resources import Demand, Resource, demands_of, given_resources, resource_map, totals
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
@@ -30,13 +30,14 @@ class _Registration:
 class ExecutionCountLimiter(RateLimiter):
     """Lets instances execute while their resources are free, in the order of `grant_order`.
 
-    `counts` gives the available count of each resource (see `given_resources`). Without it, the
+    `resources` gives the available count of each resource (see `given_resources`). Without it, the
     count is the largest demand of any instance. Totals follow the instances as they are added and
     removed.
     """
 
-    def __init__(self, counts: Mapping[str, int] | None = None) -> None:
-        self._given = given_resources(counts or {})
+    def __init__(self, resources: Mapping[str, int] | None = None) -> None:
+        super().__init__(resources)
+        self._given = given_resources(self.resources)
         self._lock = threading.Lock()
         self._registrations: dict[str, _Registration] = {}
         self._waiting: dict[str, Granted] = {}

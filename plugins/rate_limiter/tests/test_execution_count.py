@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tritonpy.errors import InvalidArgument
-from tritonpy.runners.limiter.execution_count import ExecutionCountLimiter
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
+from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter
 from tritonpy_testing import RateLimiterContract
 
 

@@ -1,1 +1,0 @@
-"""The rate limiter: resources that instances need while they execute, and the order of grants."""
