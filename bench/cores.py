@@ -26,7 +26,7 @@ from bench.processes import Running
 CORES = (1, 2, 4, 8, 16, 32, 64)
 MAX_ROWS = (4, 16, 64)
 IN_FLIGHT = 128
-_FRONTEND = "tritonpy.frontend_processes.process"
+_FRONTEND = "tritonpy_frontend_processes.process"
 LoadFunction = Callable[[Running, int], LoadResult]
 
 

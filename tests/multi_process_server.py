@@ -84,7 +84,7 @@ def processes(served: ServerProcess) -> list[psutil.Process]:
     found = []
     for child in psutil.Process(served.process.pid).children():
         with contextlib.suppress(psutil.Error):  # the process ended meanwhile
-            if "tritonpy.frontend_processes.process" in " ".join(child.cmdline()):
+            if "tritonpy_frontend_processes.process" in " ".join(child.cmdline()):
                 found.append(child)
     return found
 

@@ -11,9 +11,9 @@ from tritonpy.api.authenticator import Authenticator
 from tritonpy.api.frontend import Frontend
 from tritonpy.api.observer import Observer
 from tritonpy.api.options import Options
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.clock import now_ns
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
-from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.errors import PluginError, StartupError, Unavailable
 from tritonpy.hookspecs import hookimpl

@@ -30,6 +30,7 @@ from tritonpy.api.engine import (
     TensorMetadata,
 )
 from tritonpy.api.frontend import Frontend, FrontendContext
+from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.named_versions import named_versions
 from tritonpy.api.observer import Event, Observer
@@ -48,7 +49,8 @@ from tritonpy.api.tracer import Tracer
 from tritonpy.api.transport import Transport
 from tritonpy.api.version import API_VERSION, SERVER_VERSION
 from tritonpy.api.worker import Launcher, WorkerProcess
-from tritonpy.batch_keys import BatchKey, batch_key
+from tritonpy.batching.batch_keys import BatchKey, batch_key
+from tritonpy.batching.gather import gather, scatter
 from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS, CallThreads
 from tritonpy.clock import now_ns
 from tritonpy.config.model_fit import control_inputs, dims_misfit, model_dims, set_dims, shape_text, unable_to_load
@@ -99,7 +101,6 @@ from tritonpy.errors import (
     Unsupported,
     error_of,
 )
-from tritonpy.gather import gather, scatter
 from tritonpy.hookspecs import hookimpl
 from tritonpy.installation import install_command
 from tritonpy.logs import LogChanges, LogSettings
@@ -229,6 +230,8 @@ __all__ = [
     "FlowControl",
     "Frontend",
     "FrontendContext",
+    "FrontendHost",
+    "FrontendHostContext",
     "GpuMemoryUnavailable",
     "GpuShare",
     "HeaderForwarding",

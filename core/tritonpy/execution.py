@@ -8,13 +8,13 @@ from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import check_returned
+    from tritonpy.batching.batch_layout import BatchLayout
     from tritonpy.config.server.device_settings import DeviceSettings
     from tritonpy.device_memory import MemoryPools
     from tritonpy.devices import gpu_memory_of, visible_gpus
     from tritonpy.errors import exception_text
     from tritonpy.event_loops import event_loop_factory
     from tritonpy.interpreter import prepare_interpreter, settle_interpreter
-    from tritonpy.layout import BatchLayout
     from tritonpy.logs import LOG_FIELDS, LOGGER
     from tritonpy.model_log import LogLineMessage, LogRecordMessage, write_record
     from tritonpy.runners.batch_callbacks import BatchCallbacks
@@ -86,7 +86,7 @@ __getattr__ = lazy_names(
         "tritonpy.errors": ("exception_text",),
         "tritonpy.event_loops": ("event_loop_factory",),
         "tritonpy.interpreter": ("prepare_interpreter", "settle_interpreter"),
-        "tritonpy.layout": ("BatchLayout",),
+        "tritonpy.batching.batch_layout": ("BatchLayout",),
         "tritonpy.logs": ("LOGGER", "LOG_FIELDS"),
         "tritonpy.model_log": ("LogLineMessage", "LogRecordMessage", "write_record"),
         "tritonpy.runners.batch_callbacks": ("BatchCallbacks",),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tritonpy.api.command import Command
     from tritonpy.api.engine import Engine
     from tritonpy.api.frontend import Frontend
+    from tritonpy.api.frontend_host import FrontendHost
     from tritonpy.api.observer import Observer
     from tritonpy.api.operation import OperationGroup
     from tritonpy.api.rate_limiter import RateLimiter
@@ -94,6 +95,11 @@ def tritonpy_caches() -> Mapping[str, type[Cache] | str]:  # type: ignore[empty-
 @hookspec
 def tritonpy_frontends() -> Mapping[str, type[Frontend] | str]:  # type: ignore[empty-body]
     """Frontends, by their key under `frontends:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_frontend_hosts() -> Mapping[str, type[FrontendHost] | str]:  # type: ignore[empty-body]
+    """Frontend hosts, by name: "processes" serves `frontend_processes:` of server.yaml."""
 
 
 @hookspec

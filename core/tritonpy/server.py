@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.engine import Engine, ServerMetadata
 from tritonpy.api.frontend import Frontend
+from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
 from tritonpy.api.observer import Observer
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.version import SERVER_VERSION
@@ -59,7 +60,6 @@ from tritonpy.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
     from tritonpy.access.authorizer import Authorizer
-    from tritonpy.frontend_processes.process_supervisor import ProcessSupervisor
     from tritonpy.network.single_port import SinglePort
 
 log = logging.getLogger("tritonpy.server")
@@ -319,8 +319,8 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         cache=cache,
         new_queue=None if sharing is None else sharing.new_queue,
     )
-    supervisor = _supervisor(config, tracing, metrics)
-    repository = _repository(config, plugins, table, load_context, supervisor)
+    host = _frontend_host(config, plugins, tracing, metrics)
+    repository = _repository(config, plugins, table, load_context, host)
     engine.attach(repository)
     if sharing is not None:
         engine.share(sharing)
@@ -329,13 +329,13 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     kept_headers = frozenset[str]() if sharing is None else sharing.headers()
     front = make_router_chain(engine, config, plugins, metrics)
     memory = request_memory(config.request_memory)
-    if supervisor is None:  # otherwise each frontend process reports its own memory
+    if host is None:  # otherwise each frontend process reports its own memory
         metrics.add_source(memory.metrics)
     single_port = _single_port(config)
     frontends = make_frontends(
         config, plugins, authorizer, tracing, kept_headers | front.headers, metrics, memory, single_port
     )
-    frontends = _remote_frontends(frontends, supervisor)
+    frontends = frontends if host is None else host.host(frontends)
     made = observers, timer, wakeups, authorizer, cache, gpus, front, pools, single_port, runners
     return Server(config, plugins, engine, repository, frontends, *made)
 
@@ -360,13 +360,13 @@ def _repository(
     plugins: PluginManager,
     table: ModelTable,
     load_context: LoadContext,
-    supervisor: ProcessSupervisor | None,
+    host: FrontendHost | None,
 ) -> RepositoryManager:
     return RepositoryManager(
         open_repositories(config, plugins),
         table,
         ModelLoader(load_context),
-        _events(plugins, supervisor),
+        _events(plugins, host),
         config.control.threads,
         config.control.retries,
         config.model_namespacing,
@@ -375,12 +375,14 @@ def _repository(
     )
 
 
-def _supervisor(config: ServerConfig, tracing: Tracing, metrics: CustomMetrics) -> ProcessSupervisor | None:
+def _frontend_host(
+    config: ServerConfig, plugins: PluginManager, tracing: Tracing, metrics: CustomMetrics
+) -> FrontendHost | None:
     if not config.frontend_processes:
         return None
-    from tritonpy.frontend_processes.process_supervisor import ProcessSupervisor
-
-    return ProcessSupervisor(config, tracing, metrics)
+    kind = plugins.get("tritonpy_frontend_hosts", "processes", "frontend host").load()
+    host: FrontendHost = kind(FrontendHostContext(config, tracing, metrics))
+    return host
 
 
 def _single_port(config: ServerConfig) -> SinglePort | None:
@@ -391,14 +393,6 @@ def _single_port(config: ServerConfig) -> SinglePort | None:
     return SinglePort(config.host, config.single_port)
 
 
-def _remote_frontends(frontends: dict[str, Frontend], supervisor: ProcessSupervisor | None) -> dict[str, Frontend]:
-    if supervisor is None:
-        return frontends
-    from tritonpy.frontend_processes.remote_frontend import with_remote_frontends
-
-    return with_remote_frontends(frontends, supervisor)
-
-
 def _offer_memory(config: ServerConfig, engine: LocalEngine, repository: RepositoryManager) -> None:
     if config.memory != MemorySettings():
         from tritonpy.repository.budget.operation import memory_operation
@@ -406,15 +400,15 @@ def _offer_memory(config: ServerConfig, engine: LocalEngine, repository: Reposit
         engine.offer(memory_operation(repository.memory))
 
 
-def _events(plugins: PluginManager, supervisor: ProcessSupervisor | None) -> ModelEvents:
+def _events(plugins: PluginManager, host: FrontendHost | None) -> ModelEvents:
     def loaded(model: LoadedModel) -> None:
-        if supervisor is not None:
-            supervisor.models_changed()
+        if host is not None:
+            host.models_changed()
         _call_hook(plugins.hook.tritonpy_model_loaded, name=model.name, version=model.version, config=model.config)
 
     def unloaded(model: LoadedModel) -> None:
-        if supervisor is not None:
-            supervisor.models_changed()
+        if host is not None:
+            host.models_changed()
         _call_hook(plugins.hook.tritonpy_model_unloaded, name=model.name, version=model.version, config=model.config)
 
     return ModelEvents(loaded, unloaded)

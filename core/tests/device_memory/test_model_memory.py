@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from core.tests.device_memory.fake_cuda import FakeCuda
+from tritonpy.batching.gather import gather
 from tritonpy.config.server.device_settings import DeviceSettings
 from tritonpy.device_memory import MemoryPools, ModelMemory
 from tritonpy.errors import Unavailable
-from tritonpy.gather import gather
 from tritonpy.types import Batch, InferRequest, Tensor
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
 

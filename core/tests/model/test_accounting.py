@@ -12,9 +12,9 @@ from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.clock import now_ns
 from tritonpy.config.server.latency_settings import LatencySettings
-from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Internal
 from tritonpy.model.accounting import Accounting
 from tritonpy.runners.dispatcher import Dispatcher

@@ -12,8 +12,8 @@ from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import one_model
 from core.tests.toys.serving import config_of, numbers, request_of
 from tritonpy.api.scheduler import SchedulerContext
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.clock import now_ns
-from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Cancelled, InvalidArgument, QueueFull, TritonError
 from tritonpy.server import Server
 from tritonpy.types import InferRequest, OutputSpec

@@ -13,10 +13,10 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.engine import Duration
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import UNBOUNDED
+from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.batching.gather import scatter
 from tritonpy.clock import now_ns
-from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import Cancelled, Code, InvalidArgument, QueueFull, Unavailable
-from tritonpy.gather import scatter
 from tritonpy.hookspecs import hookimpl
 from tritonpy.types import Batch, InferRequest, InferResponse, OutputSpec, Tensor
 from tritonpy_testing.model_repository import ModelRepository

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 from tritonpy.api.backend import InstanceContext
 from tritonpy.api.scheduler import SchedulerContext
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.clock import now_ns
-from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.slot import Slot
 from tritonpy.runners.timer import Timer

@@ -15,7 +15,7 @@ from core.tests.toys.doubler import Doubler
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 from tritonpy.api.backend import Array
 from tritonpy.api.scheduler import UNBOUNDED
-from tritonpy.direct_scheduler import DirectScheduler
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.model import input_rule
 from tritonpy.runners import inline_policy, pooled_instance
 from tritonpy.server import Server

@@ -13,7 +13,7 @@ from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.limiter import ResourceLimiter
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
-from tritonpy.direct_scheduler import DirectScheduler
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.runners.pooled_instance import may_share_threads
 from tritonpy.types import Batch
 from tritonpy_rate_limiter.execution_count import ExecutionCountLimiter

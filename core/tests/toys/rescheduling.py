@@ -6,8 +6,8 @@ from collections import Counter
 from weakref import WeakKeyDictionary
 
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
-from tritonpy.direct_scheduler import DirectScheduler
-from tritonpy.gather import scatter
+from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.batching.gather import scatter
 from tritonpy.types import Batch, InferRequest
 
 

@@ -13,17 +13,17 @@ import numpy.typing as npt
 
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import NoOptions, Options
+from tritonpy.batching.gather import gather, scatter
 from tritonpy.config.qualified_names import qualified_name
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.device_memory import ModelMemory
 from tritonpy.errors import Internal
-from tritonpy.gather import gather, scatter
 from tritonpy.types import Batch
 
 if TYPE_CHECKING:
     from tritonpy.api.engine import Engine, MemoryUsage
     from tritonpy.api.worker import Launcher
-    from tritonpy.layout import BatchLayout
+    from tritonpy.batching.batch_layout import BatchLayout
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Array = npt.NDArray[Any]

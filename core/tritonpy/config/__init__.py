@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from tritonpy.config.completion import merge_auto_complete
     from tritonpy.config.model_text import read_config_text
     from tritonpy.config.normalization import normalize
+    from tritonpy.config.server import ServerConfig, decode_server_config
     from tritonpy.config.server.expectation import description
     from tritonpy.config.server.rate_limit_settings import parse_resource
 
 __all__ = [
+    "ServerConfig",
+    "decode_server_config",
     "description",
     "merge_auto_complete",
     "normalize",
@@ -30,6 +33,7 @@ __getattr__ = lazy_names(
         "tritonpy.config.completion": ("merge_auto_complete",),
         "tritonpy.config.model_text": ("read_config_text",),
         "tritonpy.config.normalization": ("normalize",),
+        "tritonpy.config.server": ("ServerConfig", "decode_server_config"),
         "tritonpy.config.server.expectation": ("description",),
         "tritonpy.config.server.rate_limit_settings": ("parse_resource",),
     },

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tritonpy.batching.gather import Allocate, Array
 from tritonpy.config.server.device_settings import DeviceSettings
 from tritonpy.device_memory.block import DeviceBlock, HostBlock
 from tritonpy.device_memory.pool import Pool
 from tritonpy.errors import Unavailable
-from tritonpy.gather import Allocate, Array
 from tritonpy.types import DTYPES
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ PACKAGES = {
         "grpc": "tritonpy-frontend-h2",
         "metrics": "tritonpy-metrics-prometheus",
     },
+    "tritonpy_frontend_hosts": {"processes": "tritonpy-frontend-processes"},
     "tritonpy_transports": {"grpcio": "tritonpy-frontend-grpc"},
     "tritonpy_authenticators": {"api_keys": "tritonpy-auth-api-keys", "jwt": "tritonpy-auth-jwt"},
     "tritonpy_batch_policies": {"preferred": "tritonpy-batching-dynamic", "slo": "tritonpy-batching-slo"},

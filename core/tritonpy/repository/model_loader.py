@@ -15,6 +15,8 @@ from tritonpy.api.options import NoOptions
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
 from tritonpy.api.repository import ModelListing
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
+from tritonpy.batching.batch_layout import BatchLayout
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.config.completion import fill_backend, merge_auto_complete
 from tritonpy.config.model_files import file_name_problems, foreign_path_problems
 from tritonpy.config.normalization import normalize
@@ -24,9 +26,7 @@ from tritonpy.config.validate import validate
 from tritonpy.config.validate.batch_strategy import batch_library_problems
 from tritonpy.config.validate.identity import identity_problems
 from tritonpy.custom_metrics import ModelMetrics
-from tritonpy.direct_scheduler import DirectScheduler
 from tritonpy.errors import InvalidArgument, StartupError
-from tritonpy.layout import BatchLayout
 from tritonpy.model.labels import read_labels
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck

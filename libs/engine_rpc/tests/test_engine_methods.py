@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from plugins.workers.tests.fake_worker import on_loop
 from tritonpy.errors import InvalidArgument, Unsupported
-from tritonpy_engine_rpc.engine_methods import EngineCallMessage, call_method
+from tritonpy_engine_rpc.engine_methods import EngineCallMessage, call_method, run_in_thread
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.toy_engine import ToyEngine
 
@@ -71,3 +73,18 @@ async def test_errors_are_those_of_the_engine() -> None:
         for method in ("infer", "attach", "__init__"):
             with pytest.raises(Unsupported, match=f"the engine has no method '{method}' for other processes"):
                 await call_method(engine, EngineCallMessage(method))
+
+
+@on_loop
+async def test_blocking_functions_do_not_block_each_other() -> None:
+    meeting = threading.Barrier(40)  # more than the threads of a pool
+    await asyncio.gather(*(run_in_thread(meeting.wait) for _ in range(40)))
+
+
+@on_loop
+async def test_an_error_of_the_function_is_raised() -> None:
+    def fail() -> None:
+        raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        await run_in_thread(fail)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import msgspec
 
 from tritonpy import Engine, LogChanges, OperationCall, TraceChanges, Unsupported
-from tritonpy_engine_rpc.dedicated_thread import run_in_thread
 
 
 class EngineCallMessage(msgspec.Struct):
@@ -109,3 +110,18 @@ _FROM_MEMORY = frozenset(
         "operations",
     }
 )
+
+
+_T = TypeVar("_T")
+
+
+async def run_in_thread(act: Callable[[], _T]) -> _T:
+    """Run `act` on a new thread and return its result.
+
+    In a pool, models that load models could wait for threads that wait for them.
+    """
+    pool = ThreadPoolExecutor(1, "worker")
+    try:
+        return await asyncio.get_running_loop().run_in_executor(pool, act)
+    finally:
+        pool.shutdown(wait=False)

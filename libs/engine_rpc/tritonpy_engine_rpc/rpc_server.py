@@ -14,8 +14,7 @@ import msgspec
 
 from tritonpy import TritonError, internal_error
 from tritonpy_engine_rpc.connection import Connection
-from tritonpy_engine_rpc.error_codec import encode_named_error
-from tritonpy_engine_rpc.messages import convert, first_words
+from tritonpy_engine_rpc.messages import convert, encode_named_error, first_words
 from tritonpy_ipc import Frame, Kind, ProtocolError
 
 RpcHandlers = Mapping[str, tuple[type[Any], Callable[[Any], Any]]]

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from tritonpy_testing.contracts.command import CommandContract
     from tritonpy_testing.contracts.engine import EngineContract
     from tritonpy_testing.contracts.frontend import FrontendContract
+    from tritonpy_testing.contracts.frontend_host import FrontendHostContract
     from tritonpy_testing.contracts.observer import ObserverContract
     from tritonpy_testing.contracts.operations import OperationGroupContract
     from tritonpy_testing.contracts.rate_limiter import RateLimiterContract
@@ -84,6 +85,7 @@ _MODULES = {
     "CommandContract": "contracts.command",
     "EngineContract": "contracts.engine",
     "FrontendContract": "contracts.frontend",
+    "FrontendHostContract": "contracts.frontend_host",
     "InProcessClient": "client.in_process_client",
     "InferInput": "client.infer_input",
     "InferRequestedOutput": "client.requested_output",
@@ -138,6 +140,7 @@ __all__ = [
     "CommandContract",
     "EngineContract",
     "FrontendContract",
+    "FrontendHostContract",
     "InProcessClient",
     "InferInput",
     "InferRequestedOutput",

@@ -43,8 +43,7 @@ from tritonpy import (
     TritonError,
     Verb,
 )
-from tritonpy.frontend import Regions, Tracing, hold_regions
-from tritonpy.tracing.file_sink import FileOptions, FileSink
+from tritonpy.frontend import FileOptions, FileSink, Regions, Tracing, hold_regions
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.recording_sink import WAIT_S
 from tritonpy_testing.toy_model import ToyModel, toy_models

@@ -7,16 +7,16 @@ import pytest
 
 from plugins.workers.tests.fake_worker import eventually, on_loop
 from plugins.workers.tests.worker_model import SHORT_NS, Batching, next_iteration, worker_model
-from tritonpy.direct_scheduler import DirectScheduler
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.errors import Unavailable
-from tritonpy_engine_rpc import backoff
+from tritonpy_engine_rpc import processes
 from tritonpy_ipc import Kind
 from tritonpy_workers import instance
 
 
 @pytest.fixture(autouse=True)
 def _restarts_are_quick(monkeypatch):
-    monkeypatch.setattr(backoff, "_FIRST_S", 0.001)
+    monkeypatch.setattr(processes, "_FIRST_S", 0.001)
 
 
 @on_loop
@@ -139,8 +139,8 @@ async def test_while_another_instance_lives_no_request_is_refused():
 
 @on_loop
 async def test_while_others_serve_a_worker_that_dies_early_restarts_after_a_delay(monkeypatch):
-    monkeypatch.setattr(backoff, "_FIRST_S", 3600.0)
-    monkeypatch.setattr(backoff, "_MAX_DELAY_S", 3600.0)
+    monkeypatch.setattr(processes, "_FIRST_S", 3600.0)
+    monkeypatch.setattr(processes, "_MAX_DELAY_S", 3600.0)
     async with worker_model(instances=2) as model:
         one, two = await model.start()
         one.exit(1)
@@ -159,8 +159,8 @@ async def test_while_others_serve_a_worker_that_dies_early_restarts_after_a_dela
 
 @on_loop
 async def test_the_restart_delay_ends_when_only_this_worker_can_serve_a_request(monkeypatch):
-    monkeypatch.setattr(backoff, "_FIRST_S", 3600.0)
-    monkeypatch.setattr(backoff, "_MAX_DELAY_S", 3600.0)
+    monkeypatch.setattr(processes, "_FIRST_S", 3600.0)
+    monkeypatch.setattr(processes, "_MAX_DELAY_S", 3600.0)
     async with worker_model() as model:
         (worker,) = await model.start()
         # The first restart is immediate, the others are not.
@@ -313,7 +313,7 @@ async def eventually_alive(model):
 
 @on_loop
 async def test_unloading_during_a_restart_delay_is_immediate(monkeypatch):
-    monkeypatch.setattr(backoff, "_FIRST_S", 3600.0)
+    monkeypatch.setattr(processes, "_FIRST_S", 3600.0)
     async with worker_model() as model:
         (worker,) = await model.start()
         worker.exit(1)

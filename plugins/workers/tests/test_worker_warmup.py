@@ -11,13 +11,13 @@ from plugins.workers.tests.worker_model import next_iteration, worker_model
 from tritonpy.errors import Code, InvalidArgument, NotFound
 from tritonpy.runners.warmup import WarmupSample
 from tritonpy.types import Tensor
-from tritonpy_engine_rpc import backoff
+from tritonpy_engine_rpc import processes
 from tritonpy_ipc import Kind
 
 
 @pytest.fixture(autouse=True)
 def _restarts_are_quick(monkeypatch):
-    monkeypatch.setattr(backoff, "_FIRST_S", 0.001)
+    monkeypatch.setattr(processes, "_FIRST_S", 0.001)
 
 
 def samples(count=1, rows=1):

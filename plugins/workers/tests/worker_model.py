@@ -20,7 +20,7 @@ from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.options import NoOptions
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
-from tritonpy.direct_scheduler import DirectScheduler
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.runners.thread_pool import ThreadPool
@@ -28,7 +28,7 @@ from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.runners.warmup import MakeSamples
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
-from tritonpy_engine_rpc.parent_pipe import open_parent_pipe
+from tritonpy_engine_rpc.processes import open_parent_pipe
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine

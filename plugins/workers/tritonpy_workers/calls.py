@@ -29,9 +29,8 @@ from tritonpy import (
     synthetic_parent,
 )
 from tritonpy_engine_rpc.connection import Connection
-from tritonpy_engine_rpc.error_codec import encode_named_error
 from tritonpy_engine_rpc.host_tensors import to_host
-from tritonpy_engine_rpc.messages import Int64, Unsigned, convert, first_words
+from tritonpy_engine_rpc.messages import Int64, Unsigned, convert, encode_named_error, first_words
 from tritonpy_ipc import Frame, Kind, ProtocolError
 from tritonpy_workers.executions import EMPTY, FINAL, Executions
 from tritonpy_workers.worker_registry import WorkerRegistry

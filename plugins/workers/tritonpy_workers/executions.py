@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy import NO_PARAMETERS, Batch, Cancelled, Code, FailureReason, InferRequest, InferResponse, Tensor, now_ns
 from tritonpy_engine_rpc.connection import Connection
-from tritonpy_engine_rpc.error_codec import decode_error
 from tritonpy_engine_rpc.host_tensors import input_rows
+from tritonpy_engine_rpc.messages import decode_error
 from tritonpy_ipc import Frame, Kind, ProtocolError
 from tritonpy_ipc.blocks import BlockRow
 from tritonpy_workers.request_extras import is_plain, request_extras

@@ -19,7 +19,7 @@ from tritonpy import (
     now_ns,
 )
 from tritonpy.execution import BatchCallbacks, Dispatcher, MakeSamples, Wakeups
-from tritonpy_engine_rpc.backoff import Backoff
+from tritonpy_engine_rpc.processes import Backoff
 from tritonpy_workers.concurrency_limiter import ConcurrencyLimiter
 from tritonpy_workers.executions import WorkerExecution
 from tritonpy_workers.prefetch_depth import PrefetchDepth

@@ -25,10 +25,9 @@ from tritonpy import (
 )
 from tritonpy.execution import HostPolicy
 from tritonpy_engine_rpc.connection import Connection
-from tritonpy_engine_rpc.dedicated_thread import run_in_thread
-from tritonpy_engine_rpc.exit_status import describe_exit
+from tritonpy_engine_rpc.engine_methods import run_in_thread
 from tritonpy_engine_rpc.messages import convert
-from tritonpy_engine_rpc.parent_pipe import open_parent_pipe
+from tritonpy_engine_rpc.processes import describe_exit, open_parent_pipe
 from tritonpy_ipc import Frame, Kind
 from tritonpy_ipc.progress import Progress
 from tritonpy_workers.executions import Executions, WorkerExecution

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import UNBOUNDED, Batch, Cancelled, InferResponse, Scheduler, hookimpl
-from tritonpy.direct_scheduler import DirectScheduler
+from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy_testing import SchedulerContract, ToyEngine
 from tritonpy_testing.contracts.plugin import PluginContract
 

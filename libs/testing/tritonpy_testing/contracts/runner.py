@@ -114,5 +114,6 @@ class RunnerFactoryContract(PluginContract):
 
 def _infer(client: InProcessClient, value: float) -> Array:
     data = InferInput("IN", [1, 2], "FP32").set_data_from_numpy(np.full((1, 2), value, np.float32))
-    output: Array = client.infer("doubled", [data]).as_numpy("OUT")
+    output = client.infer("doubled", [data]).as_numpy("OUT")
+    assert output is not None, "the response has no output OUT"
     return output

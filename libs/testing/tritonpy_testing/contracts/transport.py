@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from tritonpy import Frontend, Transport
-from tritonpy.plugins.registration import Registration
+from tritonpy.plugins import Registration
 from tritonpy_testing.contracts.plugin import PluginContract
 
 

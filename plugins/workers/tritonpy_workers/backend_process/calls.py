@@ -11,8 +11,8 @@ from threading import Lock, Thread
 from typing import Any
 
 from tritonpy import NO_PARAMETERS, InferRequest, InferResponse, Internal, Tensor
-from tritonpy_engine_rpc.error_codec import decode_named_error
 from tritonpy_engine_rpc.host_tensors import to_host
+from tritonpy_engine_rpc.messages import decode_named_error
 from tritonpy_ipc import Frame, Kind
 from tritonpy_ipc.channel import Channel
 from tritonpy_ipc.credit_counter import CreditCounter

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritonpy import Code, InferResponse, Tensor
-from tritonpy_engine_rpc.error_codec import encode_error
+from tritonpy_engine_rpc.messages import encode_error
 from tritonpy_ipc import Kind
 from tritonpy_ipc.channel import Channel
 from tritonpy_workers.backend_process.execution import ReceivedExecution
