@@ -14,7 +14,7 @@ from tritonpy import Engine, ModelMetrics, Tracer, TritonError
 from tritonpy.execution import LogRecordMessage, write_record
 from tritonpy_engine_rpc.async_rpc_client import AsyncRpcClient
 from tritonpy_engine_rpc.connection import Connection
-from tritonpy_engine_rpc.engine_methods import EngineCallMessage, call_method, run_in_thread
+from tritonpy_engine_rpc.engine import EngineCallMessage, call_method, run_in_thread
 from tritonpy_engine_rpc.messages import convert, decode_named_error
 from tritonpy_engine_rpc.metric_handles import MetricHandles
 from tritonpy_engine_rpc.rpc_server import QueryMessage, RpcHandlers, RpcServer

@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 
 from tritonpy import Engine, InvalidArgument, NotFound
-from tritonpy_engine_rpc.engine_methods import run_in_thread
+from tritonpy_engine_rpc.engine import run_in_thread
 from tritonpy_engine_rpc.messages import Int64
 from tritonpy_ipc import ProtocolError
 

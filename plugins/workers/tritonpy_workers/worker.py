@@ -25,7 +25,7 @@ from tritonpy import (
 )
 from tritonpy.execution import HostPolicy
 from tritonpy_engine_rpc.connection import Connection
-from tritonpy_engine_rpc.engine_methods import run_in_thread
+from tritonpy_engine_rpc.engine import run_in_thread
 from tritonpy_engine_rpc.messages import convert
 from tritonpy_engine_rpc.processes import describe_exit, open_parent_pipe
 from tritonpy_ipc import Frame, Kind

@@ -13,7 +13,7 @@ import msgspec
 from tritonpy import InstanceContext, ModelContext, ModelLog, TritonError
 from tritonpy.execution import LogLineMessage, LogRecordMessage, write_record
 from tritonpy_engine_rpc.connection import Connection
-from tritonpy_engine_rpc.engine_methods import EngineCallMessage, call_method
+from tritonpy_engine_rpc.engine import EngineCallMessage, call_method
 from tritonpy_engine_rpc.messages import convert
 from tritonpy_engine_rpc.metric_handles import MetricHandles
 from tritonpy_engine_rpc.rpc_server import QueryMessage, RpcHandlers, RpcServer, ValueWithDescriptors

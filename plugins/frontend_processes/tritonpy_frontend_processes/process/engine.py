@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tritonpy import Cancelled, DecoupledRefused, InferRequest, ModelMetadata, Tensor, TritonError
-from tritonpy_engine_rpc.rpc_engine import RpcEngine
+from tritonpy_engine_rpc.engine import RpcEngine
 from tritonpy_frontend_processes.process.forwarded_requests import ForwardedRequests
 from tritonpy_frontend_processes.process.rpc_client import EngineRpcClient
 
@@ -49,20 +49,20 @@ class FrontendEngine(RpcEngine):
         configs = self._configs
         config = configs.get((name, version))
         if config is None:
-            config = configs[name, version] = super().model_config(name, version)
+            config = configs[name, version] = self.remote("model_config", name, version)
         return config
 
     def model_metadata(self, name: str, version: int = -1) -> ModelMetadata:
         kept = self._metadata
         metadata = kept.get((name, version))
         if metadata is None:
-            metadata = kept[name, version] = super().model_metadata(name, version)
+            metadata = kept[name, version] = self.remote("model_metadata", name, version)
         return metadata
 
     def request_parameters(self, name: str, version: int = -1) -> frozenset[str] | None:
         kept = self._parameters
         if (name, version) not in kept:
-            kept[name, version] = super().request_parameters(name, version)
+            kept[name, version] = self.remote("request_parameters", name, version)
         return kept[name, version]
 
     def load_model(

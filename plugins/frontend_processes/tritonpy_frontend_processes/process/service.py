@@ -68,7 +68,7 @@ class FrontendService:
         self._rpc = EngineRpcClient(loop, self._connection)
         self._tracer = FrontendTracer(TracerState(active=False, headers=()), self._send_notes)
         self._forwarded = ForwardedRequests(loop, self._connection, self._tracer)
-        self._engine = FrontendEngine(self._rpc, self._forwarded)
+        self._engine = FrontendEngine(self._rpc, self._forwarded)  # type: ignore[abstract]  # made from a description
         self._frontends: dict[str, Frontend] = {}
         self._authorizer: Authorizer | None = None
         self._memory = RequestMemory()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tritonpy import InferRequest, Unsupported
-from tritonpy_engine_rpc.rpc_engine import RpcCall, RpcEngine
+from tritonpy_engine_rpc.engine import RpcCall, RpcEngine
 from tritonpy_workers.backend_process.calls import RemoteCalls
 
 

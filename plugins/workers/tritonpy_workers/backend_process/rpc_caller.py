@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritonpy import error_of
-from tritonpy_engine_rpc.rpc_engine import RpcCall
+from tritonpy_engine_rpc.engine import RpcCall
 from tritonpy_ipc.rpc_client import RpcClient
 
 

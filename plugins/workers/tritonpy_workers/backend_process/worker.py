@@ -111,7 +111,8 @@ class BackendWorker:
         sys.path[:] = start.search
         self._reader.begin()
         try:
-            engine, metrics = RemoteEngine(self._call, self._calls), RemoteMetrics(ServerLink(self._call, self._notify))
+            engine = RemoteEngine(self._call, self._calls)  # type: ignore[abstract]  # made from a description
+            metrics = RemoteMetrics(ServerLink(self._call, self._notify))
             served = ServedInstance(start, engine, metrics, self._take_more)
         finally:
             self._reader.end()
