@@ -11,7 +11,6 @@ from tritonpy.api.authenticator import Authenticator, Principal, Verb
 from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run, Wait
 from tritonpy.api.cache import Cache
-from tritonpy.api.claim import Claim, ClaimedAddress
 from tritonpy.api.command import Command
 from tritonpy.api.engine import (
     BatchStatistics,
@@ -29,26 +28,20 @@ from tritonpy.api.engine import (
     SummarySnapshot,
     TensorMetadata,
 )
-from tritonpy.api.frontend import Frontend, FrontendContext
+from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend, FrontendContext, Transport
 from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
 from tritonpy.api.load_cancellation import LoadCancellation
-from tritonpy.api.named_versions import named_versions
 from tritonpy.api.observer import Event, Observer
 from tritonpy.api.operation import Operation, OperationCall, OperationGroup, OperationHandler
-from tritonpy.api.options import NoOptions, Options
+from tritonpy.api.options import API_VERSION, SERVER_VERSION, NoOptions, Options
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
-from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext
+from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext, named_versions
 from tritonpy.api.router import Router, RouterContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.api.sharing import OrderedRequestQueue, Sharing, WaitingQueue
-from tritonpy.api.spawned_process import SpawnedProcess
-from tritonpy.api.trace_settings import TraceChanges, TraceSettings
-from tritonpy.api.trace_sink import TraceSink
-from tritonpy.api.tracer import Tracer
-from tritonpy.api.transport import Transport
-from tritonpy.api.version import API_VERSION, SERVER_VERSION
-from tritonpy.api.worker import Launcher, WorkerProcess
+from tritonpy.api.trace_sink import TraceChanges, Tracer, TraceSettings, TraceSink
+from tritonpy.api.worker import Launcher, SpawnedProcess, WorkerProcess
 from tritonpy.batching.batch_keys import BatchKey, batch_key
 from tritonpy.batching.gather import gather, scatter
 from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS, CallThreads
@@ -62,7 +55,7 @@ from tritonpy.config.parameters import (
     parameter_int,
     parameter_threads,
 )
-from tritonpy.config.server.byte_size import ByteSize, parse_byte_size
+from tritonpy.config.server.expectation import ByteSize, parse_byte_size
 from tritonpy.config.server.invalid_server_config import InvalidServerConfig
 from tritonpy.config.server.option_decoder import decode_options
 from tritonpy.custom_metrics import (
@@ -111,7 +104,6 @@ from tritonpy.private_folders import make_private_folder
 from tritonpy.redacted_urls import redact_urls
 from tritonpy.request_memory import ClientMemory, RequestMemory, RequestMemoryFull, Reservation
 from tritonpy.runners.call_streams import CallStream, CallStreams
-from tritonpy.runners.model_calls import check_model_call, refused_model_call
 from tritonpy.types import (
     CPU,
     DATATYPE_OF_NUMBER,
@@ -148,18 +140,14 @@ from tritonpy.types import (
 )
 
 if TYPE_CHECKING:
-    from tritonpy.access.authorizer import Authorizer
-    from tritonpy.access.credentials import bearer_token, joined_headers
+    from tritonpy.access.authorizer import Authorizer, Rights, bearer_token, joined_headers
     from tritonpy.access.header_forwarding import HeaderForwarding, compile_pattern, keep_headers
     from tritonpy.access.refreshed_value import ChangedFile, RefreshedValue
-    from tritonpy.access.restriction import Restrictions
-    from tritonpy.access.restriction_denials import RestrictionDenials
-    from tritonpy.access.rights import Rights
+    from tritonpy.access.restriction import RestrictionDenials, Restrictions
     from tritonpy.config.config_dict import config_to_dict
     from tritonpy.config.model_files import resolve_model_file
+    from tritonpy.config.model_fit import called_model, needed_steps
     from tritonpy.config.model_json import config_from_json
-    from tritonpy.config.needed_steps import needed_steps
-    from tritonpy.config.qualified_names import called_model
     from tritonpy.decompression import decompressed
     from tritonpy.embedded_server import RunningServer, running_server
     from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable
@@ -170,6 +158,7 @@ if TYPE_CHECKING:
     from tritonpy.network.port_claim import claim_port
     from tritonpy.network.tls_files import TlsFiles
     from tritonpy.network.unix_socket import UnixSocket, unix_path
+    from tritonpy.runners.call_graph import check_model_call, refused_model_call
     from tritonpy.runners.runner import RunnerFactory
     from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
 
@@ -398,18 +387,14 @@ __all__ = [
 _LAZY = {
     name: module
     for module, names in {
-        "tritonpy.access.credentials": ("bearer_token", "joined_headers"),
         "tritonpy.access.header_forwarding": ("HeaderForwarding", "compile_pattern", "keep_headers"),
-        "tritonpy.access.authorizer": ("Authorizer",),
+        "tritonpy.access.authorizer": ("Authorizer", "Rights", "bearer_token", "joined_headers"),
         "tritonpy.access.refreshed_value": ("ChangedFile", "RefreshedValue"),
-        "tritonpy.access.restriction_denials": ("RestrictionDenials",),
-        "tritonpy.access.restriction": ("Restrictions",),
-        "tritonpy.access.rights": ("Rights",),
+        "tritonpy.access.restriction": ("RestrictionDenials", "Restrictions"),
         "tritonpy.config.config_dict": ("config_to_dict",),
         "tritonpy.config.model_json": ("config_from_json",),
         "tritonpy.config.model_files": ("resolve_model_file",),
-        "tritonpy.config.needed_steps": ("needed_steps",),
-        "tritonpy.config.qualified_names": ("called_model",),
+        "tritonpy.config.model_fit": ("called_model", "needed_steps"),
         "tritonpy.decompression": ("decompressed",),
         "tritonpy.network.acceptor": ("Acceptor", "Descriptors", "Evictable"),
         "tritonpy.network.port_claim": ("claim_port",),
@@ -419,6 +404,7 @@ _LAZY = {
         "tritonpy.network.http1.server": ("HttpServer",),
         "tritonpy.network.tls_files": ("TlsFiles",),
         "tritonpy.network.unix_socket": ("UnixSocket", "unix_path"),
+        "tritonpy.runners.call_graph": ("check_model_call", "refused_model_call"),
         "tritonpy.runners.runner": ("RunnerFactory",),
         "tritonpy.embedded_server": ("RunningServer", "running_server"),
         "tritonpy.tracing.protocol_settings": ("trace_changes", "trace_texts"),

@@ -9,7 +9,7 @@ from tritonpy.lazy_names import lazy_names
 if TYPE_CHECKING:
     from tritonpy.api.backend import check_returned
     from tritonpy.batching.batch_layout import BatchLayout
-    from tritonpy.config.server.device_settings import DeviceSettings
+    from tritonpy.config.server.sections import DeviceSettings
     from tritonpy.device_memory import MemoryPools
     from tritonpy.devices import gpu_memory_of, visible_gpus
     from tritonpy.errors import exception_text
@@ -80,7 +80,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "tritonpy.api.backend": ("check_returned",),
-        "tritonpy.config.server.device_settings": ("DeviceSettings",),
+        "tritonpy.config.server.sections": ("DeviceSettings",),
         "tritonpy.device_memory": ("MemoryPools",),
         "tritonpy.devices": ("gpu_memory_of", "visible_gpus"),
         "tritonpy.errors": ("exception_text",),

@@ -6,19 +6,26 @@ All raise PluginError for a plugin that is not installed and InvalidServerConfig
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlparse
 
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.api.observer import Observer
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.api.repo_agent import RepoAgent
+from tritonpy.api.repository import Repository, RepositoryContext
 from tritonpy.api.sharing import Sharing
+from tritonpy.api.trace_sink import TraceSettings, TraceSink
 from tritonpy.config.server import ServerConfig, decode_options
+from tritonpy.config.server.sections import TraceConfig
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager
-from tritonpy.plugins.frontend_classes import frontend_classes
+from tritonpy.plugins.manager import frontend_classes
 from tritonpy.request_memory import RequestMemory
 from tritonpy.runners.timer import Timer
 from tritonpy.tracing.tracing import Tracing
@@ -30,13 +37,65 @@ if TYPE_CHECKING:
 log = logging.getLogger("tritonpy.server")
 
 
+HOOK = "tritonpy_repositories"
+ANY = "*"
+"""The name of the repository for schemes that no other one is registered for."""
+
+
+def make_tracing(config: TraceConfig, plugins: PluginManager) -> Tracing:
+    """Return the tracer that `config` describes.
+
+    Raises PluginError for an unknown mode, InvalidServerConfig for invalid options.
+    """
+    kind: Any = plugins.get("tritonpy_trace_sinks", config.mode, "trace mode").load()
+    options = decode_options(kind.Options, config.modes.get(config.mode, {}), f"trace.modes.{config.mode}")
+    sink: TraceSink = kind(options)
+    start = TraceSettings(
+        level=[] if "OFF" in config.level else list(config.level),
+        rate=config.rate,
+        count=config.count,
+        log_frequency=getattr(options, "log_frequency", 0),
+        file=getattr(options, "file", ""),
+        mode=config.mode,
+        options=dict(sink.public_options()),
+    )
+    return Tracing(sink, start)
+
+
+def open_repositories(config: ServerConfig, plugins: PluginManager) -> list[Repository]:
+    """Return the configured repositories in order.
+
+    Raises `StartupError` for a scheme without a plugin, and for invalid options.
+    """
+    cache = cache_folder(os.environ)
+    table = plugins.table(HOOK)
+    repositories: list[Repository] = []
+    for number, settings in enumerate(config.repositories):
+        scheme = urlparse(settings.url).scheme if "://" in settings.url else "file"
+        name = ANY if scheme not in table and ANY in table else scheme
+        kind = plugins.get(HOOK, name, "model repository").load()
+        where = f"repositories[{number}].options" if settings.options else f"repository_options.{scheme}"
+        raw = {**config.repository_options.get(scheme, {}), **settings.options}
+        repositories.append(kind(decode_options(kind.Options, raw, where), RepositoryContext(settings.url, cache)))
+    return repositories
+
+
+def cache_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder for persistent data of the user's servers; it may not exist yet."""
+    if environment.get("XDG_CACHE_HOME"):
+        return Path(environment["XDG_CACHE_HOME"]) / "tritonpy"
+    if environment.get("HOME"):
+        return Path(environment["HOME"]) / ".cache" / "tritonpy"
+    return Path(tempfile.gettempdir()) / f"tritonpy-{os.getuid()}"
+
+
 def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Authorizer | None:
     """Return the authorizer for the authenticators of `auth:`, or None without any."""
     if not config.auth:
         return None
-    from tritonpy.access import factory
+    from tritonpy.access.authorizer import make_authorizer as authorizer_of
 
-    return factory.make_authorizer(config, plugins, ModelMetrics(metrics))
+    return authorizer_of(config, plugins, ModelMetrics(metrics))
 
 
 def make_frontends(

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from tritonpy.access.factory import make_authorizer
+    from tritonpy.access.authorizer import make_authorizer
     from tritonpy.engine.operations import Operations
     from tritonpy.logs import follow_log_settings, log_settings
-    from tritonpy.plugins.frontend_classes import frontend_classes
+    from tritonpy.plugins.manager import frontend_classes
     from tritonpy.request_memory import memory_metrics, request_memory
     from tritonpy.shared_memory import Regions, hold_regions
     from tritonpy.tracing.file_sink import FileOptions, FileSink
@@ -38,10 +38,10 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "tritonpy.access.factory": ("make_authorizer",),
+        "tritonpy.access.authorizer": ("make_authorizer",),
         "tritonpy.engine.operations": ("Operations",),
         "tritonpy.logs": ("follow_log_settings", "log_settings"),
-        "tritonpy.plugins.frontend_classes": ("frontend_classes",),
+        "tritonpy.plugins.manager": ("frontend_classes",),
         "tritonpy.request_memory": ("memory_metrics", "request_memory"),
         "tritonpy.shared_memory": ("Regions", "hold_regions"),
         "tritonpy.tracing.file_sink": ("FileOptions", "FileSink"),

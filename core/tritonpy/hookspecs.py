@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tritonpy.api.cache import Cache
     from tritonpy.api.command import Command
     from tritonpy.api.engine import Engine
-    from tritonpy.api.frontend import Frontend
+    from tritonpy.api.frontend import Frontend, Transport
     from tritonpy.api.frontend_host import FrontendHost
     from tritonpy.api.observer import Observer
     from tritonpy.api.operation import OperationGroup
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from tritonpy.api.scheduler import Scheduler
     from tritonpy.api.sharing import Sharing
     from tritonpy.api.trace_sink import TraceSink
-    from tritonpy.api.transport import Transport
     from tritonpy.runners.runner import RunnerFactory
     from tritonpy_protos.model_config_pb2 import ModelConfig
 

@@ -11,10 +11,10 @@ from tritonpy.api.engine import Engine, ServerMetadata
 from tritonpy.api.frontend import Frontend
 from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
 from tritonpy.api.observer import Observer
+from tritonpy.api.options import SERVER_VERSION
 from tritonpy.api.rate_limiter import RateLimiter
-from tritonpy.api.version import SERVER_VERSION
 from tritonpy.config.server import ServerConfig
-from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.config.server.sections import MemorySettings
 from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
@@ -28,24 +28,23 @@ from tritonpy.factories import (
     make_limiter,
     make_observers,
     make_sharing,
+    make_tracing,
+    open_repositories,
 )
 from tritonpy.interpreter import prepare_interpreter, release_interpreter, settle_interpreter
 from tritonpy.logs import terminal_columns
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager, make_plugin_manager
-from tritonpy.plugins.backend_folders import BackendFolders
-from tritonpy.plugins.backends import Backends
+from tritonpy.plugins.backends import BackendFolders, Backends
 from tritonpy.redacted_urls import redact_urls
 from tritonpy.repository.gpus import Gpus
 from tritonpy.repository.index_report import index_as_dicts, index_as_table
 from tritonpy.repository.load_context import LoadContext
 from tritonpy.repository.manager import ModelEvents, RepositoryManager
 from tritonpy.repository.model_loader import ModelLoader
-from tritonpy.repository.model_table import ModelTable
-from tritonpy.repository.namespaces import NamespacedTable
+from tritonpy.repository.model_table import ModelTable, NamespacedTable
 from tritonpy.repository.poller import Poller
-from tritonpy.repository.repository_factory import open_repositories
 from tritonpy.request_memory import request_memory
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.runners.host_policies import HostPolicies
@@ -55,7 +54,6 @@ from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy.shared_memory import Regions
-from tritonpy.tracing.setup import make_tracing
 from tritonpy.tracing.tracing import Tracing
 
 if TYPE_CHECKING:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import logging
+import re
+import subprocess
+import sys
 
 import pytest
 
@@ -9,13 +12,26 @@ from tritonpy import (
     CustomMetrics,
     ModelMetrics,
     NoOptions,
+    Options,
     PermissionDenied,
+    PluginError,
     Principal,
     Unauthenticated,
     Verb,
+    hookimpl,
+    install_command,
 )
-from tritonpy.access.authorizer import Authorizer
+from tritonpy.access.authorizer import (
+    MAX_CREDENTIAL_LENGTH,
+    Authorizer,
+    Rights,
+    bearer_token,
+    joined_headers,
+    make_authorizer,
+)
 from tritonpy.access.denials import Denials
+from tritonpy.config.server import InvalidServerConfig, decode_server_config
+from tritonpy.plugins import make_plugin_manager
 
 
 class Keys(Authenticator):
@@ -111,3 +127,122 @@ def test_authenticators_start_and_close_with_the_server():
     kept.start()
     kept.close()
     assert own.life == ["start", "close"]
+
+
+@pytest.mark.parametrize(
+    ("patterns", "model", "allowed"),
+    [
+        (["digits"], "digits", True),
+        (["digits"], "digits2", False),
+        (["digits"], "Digits", False),
+        (["digits*"], "digits2", True),
+        (["a", "b*"], "bee", True),
+        (["?"], "é", True),
+        (["café"], "cafe\u0301", False),  # looks the same but is another name
+        (["*"], "", True),
+        (["digits*"], "", False),
+        (["*"], "a\nb", True),
+        (["digits"], "digits\n", False),
+        (["a.c"], "abc", False),
+        (["../x"], "x", False),
+        (["open*"], "open/../closed", False),
+        (["*"], "a/b", False),
+        (["*"], "models/a::digits", True),
+        (["*::digits"], "models/a::digits", True),
+        (["digits"], "models/a::digits", False),
+        (["*"], "models/a::../digits", False),
+        ([], "digits", False),
+    ],
+)
+def test_patterns_cover_whole_names(patterns, model, allowed):
+    assert Rights({Verb.INFER: patterns}).allow(Verb.INFER, model) is allowed
+
+
+def test_no_verb_includes_another():
+    for verb in Verb:
+        rights = Rights({verb: ["*"]})
+        assert [other for other in Verb if rights.allow(other, "m")] == [verb]
+
+
+@pytest.mark.parametrize(
+    ("value", "token"),
+    [
+        ("Bearer abc", "abc"),
+        ("bearer  abc ", "abc"),
+        ("Bearer", None),
+        ("Bearer ", None),
+        ("Basic abc", None),
+        ("", None),
+        ("Bearer a, Bearer b", "a, Bearer b"),  # two headers become one invalid token
+        ("Bearer " + "a" * MAX_CREDENTIAL_LENGTH, "a" * MAX_CREDENTIAL_LENGTH),
+        ("Bearer " + "a" * (MAX_CREDENTIAL_LENGTH + 1), None),
+    ],
+)
+def test_the_bearer_s_token(value, token):
+    assert bearer_token({"authorization": value}) == token
+
+
+def test_no_header_no_token():
+    assert bearer_token({}) is None
+
+
+def test_headers_of_one_name_are_joined_with_a_comma():
+    pairs = [("X-Api-Key", "a"), ("other", "1"), ("x-api-key", "b")]
+    assert joined_headers(pairs) == {"x-api-key": "a, b", "other": "1"}
+
+
+class KeyOptions(Options, frozen=True):
+    key: str
+
+
+class Key(Authenticator):
+    Options = KeyOptions
+
+    def authenticate(self, headers):
+        return Principal(self.options.key) if headers.get("x") == self.options.key else None
+
+
+class Plugin:
+    @staticmethod
+    @hookimpl
+    def tritonpy_authenticators():
+        return {"one": Key, "other": Key}
+
+
+def build(raw):
+    manager = make_plugin_manager(discover=False)
+    manager.register(Plugin, "test")
+    return make_authorizer(decode_server_config(raw), manager, ModelMetrics(CustomMetrics()))
+
+
+def test_authenticators_are_made_of_their_options():
+    kept = build({"auth": {"one": {"key": "a"}, "other": {"key": "b"}}, "access": {"open": []}})
+    assert kept.admit({"x": "a"}, Verb.ADMIN).name == "a"
+    assert kept.admit({"x": "b"}, Verb.INFER, "m").name == "b"
+    assert kept.guards("health")
+
+
+def test_an_unknown_endpoint_cannot_be_public():
+    with pytest.raises(InvalidServerConfig, match="open"):
+        build({"access": {"open": ["inference"]}})
+
+
+def test_wrong_options_and_missing_plugins_are_named():
+    with pytest.raises(InvalidServerConfig, match=r"auth\.one.*'key' is missing"):
+        build({"auth": {"one": {}}})
+    with pytest.raises(PluginError, match=re.escape(install_command("tritonpy-auth-jwt"))):
+        build({"auth": {"jwt": {}}})
+
+
+def test_a_server_without_authenticators_imports_no_authorizer():
+    script = """
+import sys
+from tritonpy.config.server import decode_server_config
+from tritonpy.server import build
+import tritonpy_frontend_http.frontend, tritonpy_frontend_grpc.frontend, tritonpy_metrics_prometheus.frontend
+build(decode_server_config({"frontends": {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": {"port": 0}}}))
+print(sorted(name for name in sys.modules if name.startswith(("tritonpy.access.", "tritonpy_auth_api_keys.", "tritonpy_auth_jwt.", "jwt"))
+    or name.endswith((".access", ".guarded", ".guard"))))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['tritonpy.access', 'tritonpy.access.restriction']"

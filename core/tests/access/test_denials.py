@@ -3,7 +3,7 @@ from __future__ import annotations
 import logging
 
 from tritonpy import CustomMetrics, ModelMetrics, Verb
-from tritonpy.access.denials import FORBIDDEN, METRIC, UNAUTHENTICATED, Denials
+from tritonpy.access.denials import FORBIDDEN, METRIC, UNAUTHENTICATED, Denials, RateLimitedLog
 
 LOG = logging.getLogger("tritonpy.access")
 SECOND = 1_000_000_000
@@ -58,3 +58,24 @@ def test_refused_clients_cannot_flood_the_log(caplog):
 def test_only_the_type_of_an_authenticator_s_error_is_logged(caplog):
     World().denials.failed("own", RuntimeError("the key was tpy_secret"))
     assert caplog.records[0].getMessage() == "authenticator 'own' failed, access is denied: RuntimeError"
+
+
+def test_lines_are_limited_and_suppressed_lines_are_counted(caplog):
+    now = 0
+    limited = RateLimitedLog(logging.getLogger("tritonpy.access"), lambda: now)
+    for number in range(1000):
+        limited.warn(f"line {number}")
+    assert caplog.messages == [f"line {number}" for number in range(10)]
+    now += SECOND
+    limited.warn("one")
+    limited.warn("other")
+    assert caplog.messages[10:] == ["one (990 similar lines suppressed)"]
+
+
+def test_a_pause_allows_at_most_ten_lines(caplog):
+    now = 0
+    limited = RateLimitedLog(logging.getLogger("tritonpy.access"), lambda: now)
+    now += 1000 * SECOND
+    for _ in range(100):
+        limited.warn("line")
+    assert len(caplog.messages) == 10

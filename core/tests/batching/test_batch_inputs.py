@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.batching.batch_inputs import BatchInputRule, batch_input_rules, batch_inputs
+from tritonpy.batching.batch_layout import BatchInputRule, batch_input_rules, batch_inputs
 from tritonpy.errors import Internal
 from tritonpy.types import Tensor
 from tritonpy_testing.parse import model_config

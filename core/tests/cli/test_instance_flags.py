@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.cli.instance_flags import host_setting, resource
 from tritonpy.cli.overlay import Origins, overlay, read_flags
-from tritonpy.cli.triton_flags import TRITON_FLAGS
+from tritonpy.cli.triton_flags import TRITON_FLAGS, host_setting, resource
 from tritonpy.config.server import decode_server_config
 
 

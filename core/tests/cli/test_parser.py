@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.cli.parser import CommandParser, UsageError
+from tritonpy.cli.main import CommandParser, UsageError
 
 
 @pytest.fixture

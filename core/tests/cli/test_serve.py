@@ -1,13 +1,25 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 
+import msgspec
 import pytest
 
 from tritonpy import Frontend, hookimpl
-from tritonpy.cli.overlay import BadFlags, Origins, read_flags
-from tritonpy.cli.serve import FLAGS, ServeCommand, bind_metrics_like_http, build_config
-from tritonpy.config.server import InvalidServerConfig
+from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags
+from tritonpy.cli.plugin_options import SECTIONS
+from tritonpy.cli.serve import (
+    FLAGS,
+    MEMORY_FLAGS,
+    ServeCommand,
+    bind_metrics_like_http,
+    build_config,
+    describe_server_options,
+    device_size,
+)
+from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.plugins import make_plugin_manager
 
 
@@ -97,3 +109,69 @@ def test_the_old_and_the_new_flag_of_the_cache_exclude_each_other():
         build_config(None, flags, Origins())
     old = read_flags(FLAGS, {"response-cache-byte-size": ["4096"]})
     assert build_config(None, old, Origins()).cache == {"local": {"size": 4096}}
+
+
+CODE = """
+import resource
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+from tritonpy.cli.serve import allow_many_open_files
+allow_many_open_files()
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+allow_many_open_files()
+"""
+
+
+def test_the_soft_limit_becomes_the_hard_one():
+    subprocess.run([sys.executable, "-c", CODE], check=True)
+
+
+def test_every_key_of_the_server_is_listed():
+    lines = describe_server_options().splitlines()
+    for field in msgspec.structs.fields(ServerConfig):
+        listed = [line for line in lines if line == f"  {field.name}" or line.startswith(f"  {field.name}: ")]
+        assert len(listed) == (field.name not in SECTIONS), field.name
+
+
+def test_a_section_lists_its_keys_with_type_default_and_meaning():
+    text = describe_server_options()
+    assert (
+        "  rate_limit\n"
+        '    mode: text; default "off"\n'
+        "        off: every idle instance may run; execution_count: an instance needs its resources; or the name of another plugin.\n"
+    ) in text
+    assert (
+        '\n    pinned_memory_pool_byte_size: a size such as 67108864 or "64MiB", at least 0; default 268435456\n'
+        in text
+    )
+    assert '\n  host: text, of length 1 or more; default "127.0.0.1"\n' in text
+
+
+def configured(**flags):
+    return decode_server_config(overlay({}, read_flags(MEMORY_FLAGS, flags), Origins())).memory
+
+
+def test_flags_set_the_section_memory():
+    memory = configured(
+        **{
+            "memory-budget": ["8GiB"],
+            "memory-limit": ["cpu:4GiB", "0:20GiB"],
+            "lazy-model": ["a*", "b"],
+            "pinned-model": ["big"],
+            "first-request": ["refuse"],
+        }
+    )
+    assert memory.budget == 8 << 30
+    assert memory.devices == {"cpu": 4 << 30, "0": 20 << 30}
+    assert (memory.lazy, memory.pinned, memory.first_request) == (["a*", "b"], ["big"], "refuse")
+
+
+@pytest.mark.parametrize("text", ["20GiB", "0:", ":1"])
+def test_a_limit_names_device_and_size(text):
+    with pytest.raises(ValueError, match="DEVICE:SIZE"):
+        device_size(text)
+
+
+def test_an_invalid_flag_is_reported():
+    with pytest.raises(BadFlags, match="first-request"):
+        configured(**{"first-request": ["maybe"]})

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import Backend, StartupError, hookimpl, install_command
-from tritonpy.cli.single_model import default_filename, single_model_repository
+from tritonpy.cli.serve import default_filename, single_model_repository
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.plugins import make_plugin_manager
 

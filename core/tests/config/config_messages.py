@@ -9,8 +9,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from hypothesis import strategies as st
 
-from tritonpy.config.fields import fields_of, is_map, map_parts
-from tritonpy.config.scalars import INTEGER_RANGES, enum_numbers
+from tritonpy.config.fields import INTEGER_RANGES, enum_numbers, fields_of, is_map, map_parts
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 LETTERS = st.text(st.characters(codec="utf-8"), max_size=6)

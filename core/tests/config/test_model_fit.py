@@ -1,9 +1,28 @@
 from __future__ import annotations
 
+from math import prod
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tritonpy import DATATYPES
-from tritonpy.config.model_fit import control_inputs, dims_misfit, model_dims, set_dims, shape_text, unable_to_load
+from tritonpy.config.model_fit import (
+    called_model,
+    control_inputs,
+    dims_misfit,
+    dims_text,
+    element_count,
+    model_dims,
+    namespace_of,
+    needed_steps,
+    qualified_name,
+    set_dims,
+    shape_text,
+    trunk_counts,
+    unable_to_load,
+)
+from tritonpy_protos.model_config_pb2 import ModelEnsembling
 from tritonpy_testing import model_config
 
 INITIAL = "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making complete shape "
@@ -116,3 +135,78 @@ FIXED_BATCH = (
 def test_a_hint_with_the_correct_dims_follows(text, model, configured, hint):
     message = dims_misfit(model_config(f'name: "m" {text}'), "x", model, configured).message
     assert message.endswith(f"). {hint}")
+
+
+@pytest.mark.parametrize(("namespace", "name", "key"), [("", "m", "m"), ("/a", "m", "/a::m"), ("", "a::m", "a::m")])
+def test_a_qualified_name_combines_name_and_namespace(namespace, name, key):
+    assert qualified_name(namespace, name) == key
+    assert namespace_of(key, name) == namespace
+
+
+def test_a_step_uses_the_model_of_its_namespace():
+    assert called_model(ModelEnsembling.Step(model_name="m")) == "m"
+    assert called_model(ModelEnsembling.Step(model_name="m", model_namespace="/a")) == "/a::m"
+
+
+STEPS = model_config(
+    """
+    name: "e" platform: "ensemble"
+    ensemble_scheduling { step [
+      { model_name: "d" input_map { key: "X" value: "b" } input_map { key: "Y" value: "c" } output_map { key: "Z" value: "OUT" } },
+      { model_name: "b" input_map { key: "X" value: "IN" } output_map { key: "Z" value: "b" } output_map { key: "W" value: "MORE" } },
+      { model_name: "c" input_map { key: "X" value: "IN" } output_map { key: "Z" value: "c" } },
+      { model_name: "f" input_map { key: "X" value: "b" } output_map { key: "Z" value: "LAST" } }
+    ] }
+    """
+).ensemble_scheduling.step
+
+
+def test_a_step_is_needed_directly_or_indirectly():
+    assert needed_steps(STEPS, ["OUT"]) == [0, 1, 2]
+    assert needed_steps(STEPS, ["MORE"]) == [1]
+    assert needed_steps(STEPS, ["LAST", "MORE"]) == [1, 3]
+
+
+def test_unknown_tensors_need_no_step():
+    assert needed_steps(STEPS, ["IN", "unknown"]) == []
+
+
+def test_a_cycle_ends():
+    circle = model_config(
+        'name: "e" platform: "ensemble" ensemble_scheduling { step { model_name: "a" '
+        'input_map { key: "X" value: "t" } output_map { key: "Y" value: "t" } } }'
+    ).ensemble_scheduling.step
+    assert needed_steps(circle, ["t"]) == [0]
+
+
+SIZES = st.lists(st.integers(1, 50) | st.just(-1), max_size=8)
+
+
+def test_text_has_no_spaces():
+    assert dims_text((1, -1, 3)) == "[1,-1,3]"
+    assert dims_text(()) == "[]"
+
+
+@given(st.lists(st.integers(0, 1 << 40), min_size=1, max_size=8))
+def test_fixed_dimensions_are_multiplied_without_overflow(sizes):
+    assert element_count(sizes) == prod(sizes)
+
+
+def test_no_dimensions_count_as_zero_elements():
+    assert element_count([]) == 0
+
+
+@given(SIZES.filter(lambda sizes: -1 in sizes))
+def test_one_variable_dimension_makes_the_count_unknown(sizes):
+    assert element_count(sizes) == -1
+
+
+@given(SIZES)
+def test_runs_cover_every_fixed_dimension(sizes):
+    counts = trunk_counts(sizes)
+    assert len(counts) == sizes.count(-1) + 1
+    assert prod(counts) == prod(size for size in sizes if size != -1)
+
+
+def test_runs_are_split_at_variable_dimensions():
+    assert trunk_counts([2, 4, -1, 6]) == trunk_counts([8, -1, 1, 6]) == [8, 6]

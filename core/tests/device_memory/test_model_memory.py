@@ -5,7 +5,7 @@ import pytest
 
 from core.tests.device_memory.fake_cuda import FakeCuda
 from tritonpy.batching.gather import gather
-from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.device_memory import MemoryPools, ModelMemory
 from tritonpy.errors import Unavailable
 from tritonpy.types import Batch, InferRequest, Tensor

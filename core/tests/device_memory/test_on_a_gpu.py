@@ -7,7 +7,7 @@ import importlib.util
 import numpy as np
 import pytest
 
-from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.cuda_calls import open_cuda_calls
 from tritonpy.device_memory import MemoryPools
 from tritonpy.devices import GpuMemoryUnavailable, gpu_memory, supported_gpus, visible_gpus

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from core.tests.device_memory.fake_cuda import FakeCuda
-from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
 from tritonpy.device_memory import MemoryPools
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
+from tritonpy import InferRequest, InferResponse, Internal, ModelMetrics, NoOptions, ResourceExhausted, Sharing, Sink
+from tritonpy.api.engine import ModelMetadata, TensorMetadata
+from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.engine.lifecycle import ServerState
-from tritonpy.engine.local import EXTENSIONS
+from tritonpy.engine.local import EXTENSIONS, Admission, infer_on_draining_member, model_metadata
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
+from tritonpy.model.loaded_model import LoadedModel
+from tritonpy.model.model_closed import ModelClosed
 from tritonpy.runners.local import LocalRunner
-from tritonpy_testing import RecordingSink
+from tritonpy_testing import RecordingSink, model_config
 
 from ..repository.version_backend import EventLog, version_reporter, write
 from ..toys.serving import ToyPlugin, ask, numbers, serving, toy_plugins
@@ -206,3 +213,184 @@ class TestReadiness:
             monkeypatch.setattr(LocalRunner, "alive", lambda _runner: False)
             assert not server.engine.is_ready()
             assert not server.engine.is_model_ready("m")
+
+
+class Policy(Sharing):
+    """A sharing policy that admits requests unless `full`, and records them."""
+
+    def __init__(self):
+        super().__init__(NoOptions(), ModelMetrics(CustomMetrics()))
+        self.full = False
+        self.event_log = []
+
+    def admit(self, request):
+        if self.full:
+            raise ResourceExhausted("full", retry_after_s=3)
+        self.event_log.append(("in", request))
+
+    def ended(self, request):
+        self.event_log.append(("out", request))
+
+
+class Client(Sink):
+    """A sink that records its calls."""
+
+    def __init__(self):
+        self.received = []
+
+    def put(self, request, response):
+        self.received.append(response)
+
+    def ready(self, request):
+        self.received.append("ready")
+        return False
+
+    def when_ready(self, request, callback):
+        self.received.append(callback)
+
+    def cancelled(self, request):
+        self.received.append("cancelled")
+
+
+@pytest.fixture
+def policy():
+    return Policy()
+
+
+@pytest.fixture
+def client():
+    return Client()
+
+
+@pytest.fixture
+def request_(client):
+    return InferRequest("m", {}, client)
+
+
+def test_an_admitted_request_reaches_its_model_and_ends_with_its_final_response(policy, client, request_):
+    handed = []
+    Admission(policy, handed.append).enter(request_)
+    assert (handed, policy.event_log) == ([request_], [("in", request_)])
+    answers = [InferResponse((), final=False), InferResponse((), final=False), InferResponse(())]
+    for answer in answers:
+        assert policy.event_log == [("in", request_)]
+        request_.sink.put(request_, answer)
+    assert policy.event_log == [("in", request_), ("out", request_)]
+    assert client.received == answers
+
+
+def test_a_request_ends_before_its_client_gets_the_response(policy, request_):
+    class RepeatingClient(Client):
+        def put(self, request, response):
+            self.received.append(len(policy.event_log))
+
+    client = request_.sink = RepeatingClient()
+    Admission(policy, lambda _: None).enter(request_)
+    request_.sink.put(request_, InferResponse(()))
+    assert client.received == [2], "a client that sends its next request immediately would be refused"
+
+
+def test_a_refused_request_does_not_reach_its_model_and_is_not_counted(policy, client, request_):
+    policy.full = True
+    handed = []
+    with pytest.raises(ResourceExhausted, match="full"):
+        Admission(policy, handed.append).enter(request_)
+    assert (handed, policy.event_log, request_.sink) == ([], [], client)
+
+
+def test_a_request_refused_by_its_model_ends_and_returns_to_its_caller(policy, client, request_):
+    def refuse(_):
+        raise Internal("the model refuses")
+
+    with pytest.raises(Internal, match="the model refuses"):
+        Admission(policy, refuse).enter(request_)
+    assert policy.event_log == [("in", request_), ("out", request_)]
+    assert request_.sink is client
+    assert client.received == []
+
+
+def test_flow_control_and_cancellations_reach_the_client(policy, client, request_):
+    Admission(policy, lambda _: None).enter(request_)
+
+    def go_on():
+        """Do nothing."""
+
+    assert not request_.sink.ready(request_)
+    request_.sink.when_ready(request_, go_on)
+    request_.sink.cancelled(request_)
+    assert client.received == ["ready", go_on, "cancelled"]
+    assert policy.event_log == [("in", request_)]
+
+
+class Member:
+    def __init__(self, closed=False):
+        self.closed = closed
+        self.taken = []
+
+    def infer(self, request):
+        if self.closed:
+            raise ModelClosed
+        self.taken.append(request)
+
+
+def ensemble(**members):
+    model = object.__new__(LoadedModel)
+    model.members = {(name, -1): member for name, member in members.items()}
+    return model
+
+
+def step(owner, model="m"):
+    parent = InferRequest("e", {}, None)
+    parent.owner = owner
+    return InferRequest(model, {}, None, parent=parent)
+
+
+def table(*ready):
+    return SimpleNamespace(ready=lambda name: list(ready))
+
+
+def test_a_step_goes_to_the_draining_member():
+    member = Member()
+    request = step(ensemble(m=member))
+    assert infer_on_draining_member(request, table())
+    assert member.taken == [request]
+
+
+@pytest.mark.parametrize("model", ["m", "other"])
+def test_ready_members_and_other_models_do_not_get_the_step(model):
+    member = Member()
+    assert not infer_on_draining_member(step(ensemble(m=member), model), table(member))
+    assert member.taken == []
+
+
+def test_a_closed_member_does_not_get_the_step():
+    assert not infer_on_draining_member(step(ensemble(m=Member(closed=True))), table())
+
+
+def test_a_call_of_another_model_keeps_its_error():
+    assert not infer_on_draining_member(step(object()), table())
+    assert not infer_on_draining_member(InferRequest("m", {}, None), table())
+
+
+CONFIG = """
+    name: "m" backend: "b" max_batch_size: {batch}
+    input {{ name: "IN" data_type: TYPE_FP32 dims: [3, -1] reshape {{ shape: [3, -1, 1] }} }}
+    input {{ name: "SHAPE" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }}
+    output {{ name: "OUT" data_type: TYPE_STRING dims: 1 }} {more}
+"""
+
+
+@pytest.mark.parametrize(("batch", "leading"), [(0, []), (1, [-1]), (8, [-1])])
+def test_shapes_are_the_configured_ones_after_the_batch_dimension(batch, leading):
+    found = model_metadata(model_config(CONFIG.format(batch=batch, more="")), [1, 10])
+    assert found == ModelMetadata(
+        name="m",
+        versions=["1", "10"],
+        platform="b",
+        inputs=[TensorMetadata("IN", "FP32", [*leading, 3, -1]), TensorMetadata("SHAPE", "INT32", [*leading, 2])],
+        outputs=[TensorMetadata("OUT", "BYTES", [*leading, 1])],
+    )
+
+
+def test_the_platform_takes_precedence_over_the_backend():
+    assert model_metadata(model_config(CONFIG.format(batch=0, more='platform: "p"')), []).platform == "p"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core.tests.model.test_request_check import BATCH, FIXED, SINK, check_of
-from tritonpy.model.input_rule import InputRule
+from tritonpy.model.request_check import InputRule
 from tritonpy.types import DTYPES, InferRequest, OutputSpec, Tensor
 from tritonpy_ipc.blocks import BlockInputs
 from tritonpy_ipc.signatures import SignatureReader, SignatureWriter

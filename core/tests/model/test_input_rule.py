@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.model.input_rule import MAX_INLINE_STRING_BYTES, InputRule
+from tritonpy.model.request_check import MAX_INLINE_STRING_BYTES, InputRule
 from tritonpy.types import DATATYPES, Tensor
 from tritonpy_protos.model_config_pb2 import DataType, ModelInput
 

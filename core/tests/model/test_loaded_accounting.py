@@ -22,7 +22,7 @@ from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.config.server.latency_settings import LatencySettings
+from tritonpy.config.server.sections import LatencySettings
 from tritonpy.errors import Cancelled, Internal, InvalidArgument, QueueFull, QueueTimeout, TritonError, Unavailable
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck

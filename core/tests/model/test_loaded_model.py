@@ -16,8 +16,18 @@ from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.batching.gather import scatter
 from tritonpy.clock import now_ns
-from tritonpy.errors import Cancelled, Code, InvalidArgument, QueueFull, Unavailable
+from tritonpy.errors import (
+    Cancelled,
+    Code,
+    FailureReason,
+    Internal,
+    InvalidArgument,
+    QueueFull,
+    TritonError,
+    Unavailable,
+)
 from tritonpy.hookspecs import hookimpl
+from tritonpy.model.loaded_model import backend_error
 from tritonpy.types import Batch, InferRequest, InferResponse, OutputSpec, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink
@@ -387,3 +397,27 @@ def test_a_scheduler_that_raises_leaves_no_request_without_response(
     assert numbers(good) == [[6]]
     assert "no batch today" in caplog.text
     recorder.check(first, second)
+
+
+class Unprintable(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "text", "reason"),
+    [
+        (ValueError("bad"), Internal, "ValueError: bad", FailureReason.BACKEND),
+        (KeyError("XX"), Internal, "KeyError: 'XX'", FailureReason.BACKEND),
+        (KeyError(), Internal, "KeyError", FailureReason.BACKEND),
+        (Unprintable(), Internal, "Unprintable", FailureReason.BACKEND),
+        (SystemExit(3), Internal, "SystemExit: 3", FailureReason.BACKEND),
+        (InvalidArgument("no such class"), InvalidArgument, "no such class", FailureReason.BACKEND),
+        (Cancelled("stopped"), Cancelled, "stopped", FailureReason.CANCELED),
+    ],
+)
+def test_backend_errors_keep_code_and_text_or_name_their_type(
+    raised: Exception, kind: type[TritonError], text: str, reason: FailureReason
+) -> None:
+    error = backend_error(raised)
+    assert (type(error), error.message, error.reason) == (kind, text, reason)

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tritonpy.errors import InvalidArgument
-from tritonpy.model.input_rule import MAX_INLINE_STRING_BYTES
-from tritonpy.model.request_check import RequestCheck
+from tritonpy.model.request_check import MAX_INLINE_STRING_BYTES, RequestCheck
 from tritonpy.types import CallbackSink, InferRequest, OutputSpec, SequenceInfo, Tensor, encode_strings
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

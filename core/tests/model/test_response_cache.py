@@ -11,8 +11,14 @@ from core.tests.toys.caches import WAIT_S, Broken, MemoryCache, SlowCache
 from tritonpy.api.cache import Cache
 from tritonpy.api.options import NoOptions
 from tritonpy.model import response_cache
-from tritonpy.model.circuit_breaker import FAILURES
-from tritonpy.model.response_cache import MAX_INLINE_BYTES, ResponseCache
+from tritonpy.model.response_cache import (
+    FAILURES,
+    MAX_INLINE_BYTES,
+    PAUSE_NS,
+    CacheThreads,
+    CircuitBreaker,
+    ResponseCache,
+)
 from tritonpy.runners.timer import Timer
 from tritonpy.types import Tensor
 
@@ -166,3 +172,81 @@ def test_failures_of_metrics_and_close_are_logged(caplog: pytest.LogCaptureFixtu
         assert cache.metrics() == ()
     assert "no metrics today" in caplog.text
     assert "no end today" in caplog.text
+
+
+def test_no_thread_exists_before_the_first_task() -> None:
+    before = set(threading.enumerate())
+    threads = CacheThreads(3)
+    assert set(threading.enumerate()) <= before
+    threads.close()
+
+
+def test_tasks_run_concurrently() -> None:
+    threads, barrier = CacheThreads(2), threading.Barrier(3)
+    for _ in range(2):
+        assert threads.run(lambda: barrier.wait(10) and None)
+    barrier.wait(10)  # all three threads meet
+    threads.close()
+    threads.join(10)
+
+
+def test_closed_threads_finish_queued_tasks_and_accept_no_more() -> None:
+    threads, done, gate = CacheThreads(1), [], threading.Event()
+    threads.run(lambda: gate.wait(10) and None)
+    for number in range(5):
+        threads.run(lambda number=number: done.append(number))
+    threads.close()
+    assert not threads.run(lambda: done.append(99))
+    gate.set()
+    threads.join(10)
+    assert done == [0, 1, 2, 3, 4]
+    assert not any(thread.name.startswith("response cache") for thread in threading.enumerate())
+
+
+def broken() -> CircuitBreaker:
+    breaker = CircuitBreaker()
+    for _ in range(FAILURES):
+        breaker.record_failure(0)
+    return breaker
+
+
+def test_calls_are_allowed_after_fewer_than_three_failures() -> None:
+    breaker = CircuitBreaker()
+    for _ in range(FAILURES - 1):
+        breaker.record_failure(0)
+    assert breaker.allows_call(0)
+
+
+def test_after_three_failures_no_call_is_allowed() -> None:
+    assert not any(broken().allows_call(now) for now in (0, 1, PAUSE_NS - 1))
+
+
+def test_a_success_resets_the_count_of_failures() -> None:
+    breaker = CircuitBreaker()
+    for _ in range(5):
+        breaker.record_failure(0)
+        breaker.record_failure(0)
+        breaker.record_success()
+    assert breaker.allows_call(0)
+
+
+def test_one_call_per_pause_is_allowed() -> None:
+    breaker = broken()
+    through = [now for now in range(0, 4 * PAUSE_NS, PAUSE_NS // 10) if breaker.allows_call(now)]
+    assert through == [PAUSE_NS, 2 * PAUSE_NS, 3 * PAUSE_NS]
+
+
+def test_a_successful_call_closes_the_breaker() -> None:
+    breaker = broken()
+    assert breaker.allows_call(PAUSE_NS)
+    assert breaker.record_success()
+    assert not breaker.record_success()
+    assert all(breaker.allows_call(PAUSE_NS + turn) for turn in range(5))
+
+
+def test_another_failure_starts_a_new_pause() -> None:
+    breaker = broken()
+    assert breaker.allows_call(PAUSE_NS)
+    breaker.record_failure(PAUSE_NS + 5)
+    assert not breaker.allows_call(2 * PAUSE_NS)
+    assert breaker.allows_call(2 * PAUSE_NS + 5)

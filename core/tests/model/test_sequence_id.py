@@ -4,7 +4,7 @@ import pytest
 from google.protobuf import text_format
 
 from tritonpy.errors import InvalidArgument
-from tritonpy.model.sequence_id import SequenceIdRule
+from tritonpy.model.request_check import SequenceIdRule
 from tritonpy.types import CallbackSink, InferRequest, SequenceInfo
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

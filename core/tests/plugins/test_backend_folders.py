@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tritonpy.config.server import ServerConfig
-from tritonpy.plugins.backend_folders import BackendFolders
+from tritonpy.plugins.backends import BackendFolders
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ from msgspec import Meta
 from tritonpy import Backend, Options, PluginError, install_command
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.config.server import InvalidServerConfig
-from tritonpy.plugins.backend_folders import BackendFolders
-from tritonpy.plugins.backends import Backends
+from tritonpy.plugins.backends import BackendFolders, Backends
 
 from ..toys.serving import ToyPlugin, toy_plugins
 

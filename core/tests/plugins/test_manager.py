@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tritonpy import Transport
 from tritonpy.errors import PluginError
-from tritonpy.hookspecs import hookimpl
-from tritonpy.plugins import PluginManager, make_plugin_manager, manager
+from tritonpy.hookspecs import hookimpl, registration_hooks
+from tritonpy.plugins import PluginManager, Registration, make_plugin_manager
+from tritonpy.plugins.manager import PACKAGES, frontend_classes, package_of
 from tritonpy.repository import builtin
 
 
@@ -49,7 +52,7 @@ class EntryPoint:
 
 
 def installing(monkeypatch: pytest.MonkeyPatch, *entries: EntryPoint) -> None:
-    monkeypatch.setattr(manager, "entry_points", lambda group: list(entries) if group == "tritonpy" else [])
+    monkeypatch.setattr(manager_module, "entry_points", lambda group: list(entries) if group == "tritonpy" else [])
 
 
 def test_names_lead_to_classes_and_their_owner() -> None:
@@ -134,7 +137,12 @@ def test_installed_plugins_are_found_and_listed(monkeypatch: pytest.MonkeyPatch)
         ("core", "tritonpy", "1.2"),
     ]
     assert infos[0].hooks == {"tritonpy_backends": ["toy"]}
-    assert infos[1].hooks == {"tritonpy_repositories": ["file"], "tritonpy_trace_sinks": ["triton"]}
+    assert infos[1].hooks == {
+        "tritonpy_repositories": ["file"],
+        "tritonpy_runners": ["thread"],
+        "tritonpy_rate_limiters": ["off"],
+        "tritonpy_trace_sinks": ["triton"],
+    }
 
 
 def test_listing_and_looking_up_import_nothing() -> None:
@@ -181,3 +189,96 @@ def test_hook_calls_can_be_traced(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     monkeypatch.setenv("TRITONPY_TRACE_HOOKS", "1")
     make_plugin_manager(discover=False).hook.tritonpy_server_stopping(engine=None)
     assert "tritonpy_server_stopping" in capsys.readouterr().err
+
+
+def test_known_names_lead_to_their_distribution() -> None:
+    assert package_of("tritonpy_backends", "onnxruntime") == "tritonpy-backend-onnx"
+    assert package_of("tritonpy_backends", "nothing") is None
+    assert package_of("tritonpy_repo_agents", "sealed") == "tritonpy-agent-sealed"
+    assert package_of("tritonpy_commands", "bench") == "tritonpy-bench"
+    assert package_of("tritonpy_commands", "serve") is None
+
+
+def test_every_table_belongs_to_a_hook() -> None:
+    assert set(PACKAGES) <= set(registration_hooks())
+
+
+def registration(target: type | str) -> Registration:
+    return Registration("tritonpy_backends", "toy", target, "tritonpy-toy", "1.0")
+
+
+def test_a_class_is_itself() -> None:
+    assert registration(dict).load() is dict
+
+
+def test_a_text_is_imported_when_it_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lazy_toy.py").write_text("class Toy: pass")
+    monkeypatch.syspath_prepend(tmp_path)
+    lazy = registration("lazy_toy:Toy")
+    assert "lazy_toy" not in sys.modules
+    assert lazy.load().__name__ == "Toy"
+    del sys.modules["lazy_toy"]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("import nothing_like_this", "cannot be imported: ModuleNotFoundError: No module named 'nothing_like_this'"),
+        ("raise OSError('libfoo.so: not found')", "cannot be imported: OSError: libfoo.so: not found"),
+        ("import sys\nsys.no_such_thing", "cannot be imported: AttributeError: module 'sys' has no attribute"),
+        ("Other = 1", "names 'broken_toy:Toy', which does not exist"),
+    ],
+)
+def test_a_class_that_cannot_be_imported_is_reported_with_its_owner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, text: str
+) -> None:
+    (tmp_path / "broken_toy.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "broken_toy", raising=False)
+    with pytest.raises(PluginError) as caught:
+        registration("broken_toy:Toy").load()
+    assert f"plugin 'toy' of tritonpy-toy {text}" in str(caught.value)
+    sys.modules.pop("broken_toy", None)
+
+
+class Own:
+    """A frontend with its own listener."""
+
+
+class Carried:
+    """The same frontend on a transport."""
+
+
+class Wire(Transport):
+    carries = {"grpc": f"{__name__}:Carried"}  # noqa: RUF012
+
+
+class Plugin:
+    @hookimpl
+    def tritonpy_transports(self):
+        return {"wire": Wire}
+
+    @hookimpl
+    def tritonpy_frontends(self):
+        return {"http": Own, "grpc": Own}
+
+
+@pytest.fixture
+def manager():
+    manager = make_plugin_manager(discover=False)
+    manager.register(Plugin(), "wires")
+    return manager
+
+
+@pytest.mark.parametrize(
+    ("transports", "name", "expected"), [([], "grpc", "Own"), (["wire"], "grpc", "Carried"), (["wire"], "http", "Own")]
+)
+def test_a_frontend_has_its_own_class_unless_the_transport_carries_it(manager, transports, name, expected):
+    assert frontend_classes(manager, transports)(name).__name__ == expected
+
+
+def test_missing_plugins_are_named(manager):
+    with pytest.raises(PluginError, match="transport 'boat'"):
+        frontend_classes(manager, ["boat"])
+    with pytest.raises(PluginError, match="frontend 'pigeon'"):
+        frontend_classes(manager, ["wire"])("pigeon")

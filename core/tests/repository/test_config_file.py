@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy.config.positions import Positions
-from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.problem import ConfigProblem, Positions
 from tritonpy.errors import InvalidArgument
 from tritonpy.repository.config_file import read_config, string_parameters, with_positions
 from tritonpy_testing import model_config

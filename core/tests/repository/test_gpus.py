@@ -8,7 +8,7 @@ from core.tests.fake_nvml import FakeNvml, gpu
 from tritonpy import devices
 from tritonpy.api.backend import InstanceContext
 from tritonpy.config.server import InvalidServerConfig
-from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.errors import Unavailable
 from tritonpy.repository.gpus import Gpus
 

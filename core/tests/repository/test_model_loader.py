@@ -1,17 +1,27 @@
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 
 from tritonpy import install_command
 from tritonpy.api.backend import ModelContext
+from tritonpy.api.repository import ModelListing
 from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
-from tritonpy.errors import TritonError
+from tritonpy.errors import InvalidArgument, TritonError
+from tritonpy.plugins.backends import BackendFolders, Backends
+from tritonpy.repository.model_loader import load_hint, read_labels, resolve_runtime, unreadable_hint
+from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing import ModelRepository
+from tritonpy_testing.parse import model_config
 
 from ..toys.doubler import Doubler
-from ..toys.serving import ToyPlugin, ask, config_of, numbers
-from .version_backend import write
+from ..toys.serving import ToyPlugin, ask, config_of, numbers, toy_plugins
+from .version_backend import error_of, index, write
 
 
 def load_error(server, name):
@@ -313,3 +323,163 @@ def test_a_load_that_fails_leaves_no_metric(serve, model_repository):
     with serve(ToyPlugin({"counting": Counting})) as server:
         assert "no memory" in load_error(server, "m")
         assert made(server) == {}
+
+
+def config(filename: str) -> object:
+    return model_config(
+        f'name: "m" output {{ name: "OUT" data_type: TYPE_FP32 dims: 2 label_filename: "{filename}" }} '
+        'output { name: "PLAIN" data_type: TYPE_FP32 dims: 2 }'
+    )
+
+
+def test_each_line_is_a_label(tmp_path: Path) -> None:
+    (tmp_path / "labels.txt").write_text("cat\ngrüner dog\n", encoding="utf-8")
+    assert read_labels(config("labels.txt"), tmp_path) == {"OUT": ["cat", "grüner dog"]}
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"label file 'none.txt' of model 'm' cannot be read: No such file"):
+        read_labels(config("none.txt"), tmp_path)
+
+
+def test_a_file_outside_the_models_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    with pytest.raises(InvalidArgument, match=r"'\.\./secret' is outside the model's folder"):
+        read_labels(config("../secret"), tmp_path / "m")
+
+
+def test_a_file_may_be_a_link_to_where_it_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "blob").write_text("cat\n")
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "labels.txt").symlink_to(tmp_path / "blob")
+    assert read_labels(config("labels.txt"), tmp_path / "m") == {"OUT": ["cat"]}
+
+
+UNPRIVILEGED_USER = 65534
+
+
+@contextlib.contextmanager
+def without_privileges():
+    """Drop root's privileges in this block, as root can read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(UNPRIVILEGED_USER)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def open_repository():
+    """Return a repository in a folder that every user can read."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        repository = ModelRepository(Path(folder) / "models")
+        yield repository
+        for path in sorted(repository.path.rglob("*")):
+            path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("folder_path", "kind"),
+    [("m", "folder"), ("m/1", "folder"), ("m/1/model.txt", "file"), ("m/config.pbtxt", "file")],
+)
+def test_an_unreadable_folder_or_file_is_named_with_a_remedy(serve, open_repository, caplog, folder_path, kind):
+    for name in ("first", "m"):
+        write(open_repository, name, config='backend: "version_reporter"')
+    path = open_repository.path / folder_path
+    path.chmod(0)
+    with serve(repositories=[{"url": str(open_repository.path)}]) as server:
+        server.engine.load_model("first")  # imports modules that only root may be able to read
+        with without_privileges():
+            error = error_of(server.engine.load_model, "m")
+            ((state, reason),) = [line[2:] for line in index(server) if line[0] == "m"]
+    mode = "a+rx" if kind == "folder" else "a+r"
+    assert f"The {kind} '{path}' cannot be read by user " in error.message
+    assert f": chmod {mode} '{path}'." in error.message
+    assert "The " + kind in reason
+    assert state == "UNAVAILABLE"
+    assert "Traceback" not in caplog.text
+    assert not any(record.exc_info for record in caplog.records if record.levelname == "ERROR")
+
+
+def test_readable_files_give_no_hint(tmp_path):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "model.txt").write_text("x")
+    assert unreadable_hint(tmp_path) == ""
+    assert unreadable_hint(tmp_path / "gone") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("Could not determine backend for model 'm'.", " It has no version folder: put the model's file into 'm/1/'."),
+        ("unable to find 'x' for model instance 'm'", ". It has no version folder: put the model's file into 'm/1/'."),
+        ("no memory", ""),
+    ],
+)
+def test_layout_hints_are_given_for_errors_that_a_wrong_layout_causes(text, hint):
+    assert load_hint(text, ModelListing("m", "", {}, None), None, list) == hint
+
+
+def test_a_model_file_outside_its_version_folder_gives_a_hint(serve, model_repository):
+    folder = model_repository.add("m", versions={})
+    folder.mkdir(parents=True)
+    (folder / "model.txt").write_text("1")
+    with serve() as server:
+        message = error_of(server.engine.load_model, "m").message
+    assert message.endswith(
+        "Expected model name of the form 'model.<backend_name>'. 'model.txt' is in the model's folder: move it into a version "
+        "folder, as 'm/1/model.txt'."
+    )
+
+
+class Versatile(Doubler):
+    runtimes = ("model.py",)
+
+
+@pytest.fixture
+def backends(tmp_path: Path) -> Backends:
+    for name in ("mine", "both"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.py").touch()
+    plugins = toy_plugins(ToyPlugin({"python": Doubler, "both": Doubler, "toy": Doubler, "versatile": Versatile}))
+    return Backends(plugins, {}, {}, BackendFolders(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("backend", "given", "found"),
+    [
+        ("mine", "", "model.py"),
+        ("mine", "model.py", "model.py"),
+        ("both", "", ""),  # the plugin takes precedence
+        ("both", "model.py", "model.py"),
+        ("toy", "", ""),
+        ("missing", "", ""),
+        ("", "", ""),
+        ("mine", "libtriton_mine.so", "libtriton_mine.so"),
+        ("toy", "libtriton_toy.so", "libtriton_toy.so"),
+        ("versatile", "model.py", "model.py"),  # the plugin serves this runtime
+    ],
+)
+def test_a_backend_folder_serves_models_that_no_plugin_serves(
+    backends: Backends, backend: str, given: str, found: str
+) -> None:
+    assert resolve_runtime(ModelConfig(name="m", backend=backend, runtime=given), backends) == found
+
+
+@pytest.mark.parametrize("backend", ["missing", "python", "toy"])
+def test_a_missing_backend_folder_is_an_error(backends: Backends, tmp_path: Path, backend: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        resolve_runtime(ModelConfig(name="m", backend=backend, runtime="model.py"), backends)
+    assert refused.value.message == (
+        "unable to find Python backend based backend library 'model.py' for model 'm', "
+        f"searched: '{tmp_path}/{backend}/model.py'"
+    )
+
+
+def test_a_backend_that_serves_the_runtime_itself_is_the_registered_one(backends: Backends) -> None:
+    assert backends.get("versatile", "model.py") is Versatile
+    assert backends.folder("versatile", "model.py") is None

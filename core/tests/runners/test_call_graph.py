@@ -3,14 +3,19 @@ from __future__ import annotations
 import gc
 import random
 import re
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.tests.runners.call_simulation import CallSimulation, Plan
-from tritonpy.errors import Unavailable
-from tritonpy.types import Batch, InferRequest, OutputSpec
+from tritonpy.errors import Code, Internal, InvalidArgument, NotFound, Unavailable
+from tritonpy.runners.call_graph import check_model_call, find_cycle, find_stuck, refused_model_call
+from tritonpy.types import Batch, InferRequest, OutputSpec, Tensor
+from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_testing import RecordingSink
 
 
 def started(simulation, model, calls=()):
@@ -289,3 +294,92 @@ def test_every_refused_call_would_have_deadlocked(simulation, plans, seed):
     forced = caller.waits_for = simulation._send(InferRequest(model, {}, None, parent=caller.request), Plan(model))
     simulation.settle()
     assert not forced.request.finished, text
+
+
+PLAIN, DECOUPLED = ModelConfig(), ModelConfig()
+DECOUPLED.model_transaction_policy.decoupled = True
+IN = Tensor.from_numpy("IN", np.zeros(1, np.float32))
+
+
+def call(accepts_decoupled=False):
+    return InferRequest("m", {"IN": IN}, RecordingSink().sink, 3, "7", accepts_decoupled=accepts_decoupled)
+
+
+def test_a_valid_call_passes():
+    check_model_call(call(), [IN], lambda name, version: PLAIN if (name, version) == ("m", 3) else None)
+    check_model_call(call(accepts_decoupled=True), [IN], lambda *_: DECOUPLED)
+
+
+def test_a_call_to_a_missing_model_fails_as_not_ready():
+    def find(name, version):
+        raise NotFound("nowhere")
+
+    with pytest.raises(Internal, match="Model 'm' is not ready"):
+        check_model_call(call(), [IN], find)
+
+
+def test_a_decoupled_model_needs_a_caller_that_accepts_any_number_of_responses():
+    with pytest.raises(Internal, match="Please use 'decoupled=True' argument"):
+        check_model_call(call(), [IN], lambda *_: DECOUPLED)
+
+
+def test_a_duplicate_input_is_named():
+    with pytest.raises(InvalidArgument) as refused:
+        check_model_call(call(), [IN, IN], lambda *_: PLAIN)
+    assert refused.value.message == "[request id: 7] input 'IN' already exists in request"
+
+
+def test_a_refusal_names_the_model_whatever_its_code_was():
+    refusal = refused_model_call("m", InvalidArgument("no good"))
+    assert (refusal.code, refusal.message) == (
+        Code.INTERNAL,
+        "Model m - Error when running inference: no good",
+    )
+
+
+NODES = "abcd"
+GROUPS = st.lists(st.sets(st.sampled_from(NODES), min_size=1, max_size=3), max_size=3)
+GRAPHS = st.dictionaries(st.sampled_from(NODES), GROUPS)
+
+
+def nodes_that_can_proceed(waits):
+    """Return the nodes that are free at the end of any possible order of events."""
+    start = frozenset((node, index) for node in waits for index in range(len(waits[node])))
+    seen, todo, gone_on = {start}, [start], set()
+    while todo:
+        open_waits = todo.pop()
+        free = set(NODES) - {node for node, _ in open_waits}
+        gone_on |= free
+        for node, index in open_waits:
+            after = open_waits - {(node, index)}
+            if waits[node][index] & free and after not in seen:
+                seen.add(after)
+                todo.append(after)
+    return gone_on
+
+
+@given(GRAPHS)
+def test_stuck_nodes_proceed_in_no_order_of_events(waits):
+    assert find_stuck(waits) == set(NODES) - nodes_that_can_proceed(waits)
+
+
+@given(GRAPHS)
+def test_a_cycle_is_a_closed_path_of_stuck_nodes(waits):
+    held = find_stuck(waits)
+    for start in held:
+        path = find_cycle(waits, held, start)
+        assert path[0] == start
+        assert path[-1] in path[:-1]
+        assert len(set(path)) == len(path) - 1
+        for node, then in pairwise(path):
+            assert any(then in group and group <= held for group in waits[node])
+
+
+def test_one_free_member_of_each_group_is_enough():
+    assert find_stuck({"a": [["a", "b"]]}) == set()
+    assert find_stuck({"a": [["a", "b"]], "b": [["a"]]}) == {"a", "b"}
+    assert find_stuck({"a": [["b"], ["a", "c"]], "b": [["c"]]}) == set()
+
+
+def test_nodes_that_wait_for_stuck_nodes_are_stuck():
+    assert find_stuck({"a": [["b"]], "b": [["b"]], "c": [["a"], ["d"]]}) == {"a", "b", "c"}

@@ -6,7 +6,7 @@ import pytest
 
 from tritonpy.api.backend import InstanceContext
 from tritonpy.config.server import InvalidServerConfig
-from tritonpy.config.server.host_policy import HostPolicySettings
+from tritonpy.config.server.sections import HostPolicySettings
 from tritonpy.runners import host_policies
 from tritonpy.runners.host_policies import HostPolicies, HostPolicy, ranges
 

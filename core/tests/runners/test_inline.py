@@ -16,7 +16,7 @@ from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving,
 from tritonpy.api.backend import Array
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.batching.direct_scheduler import DirectScheduler
-from tritonpy.model import input_rule
+from tritonpy.model import request_check
 from tritonpy.runners import inline_policy, pooled_instance
 from tritonpy.server import Server
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse, Tensor
@@ -210,7 +210,7 @@ def test_unchecked_strings_run_on_a_thread(serve: Served, monkeypatch: pytest.Mo
         loop = Loop(server)
         loop.send_texts_singly(b"word", inline_policy.REQUIRED_FAST + 1)
         assert AnyThread.threads[-1][0] != THREAD
-        monkeypatch.setattr(input_rule, "MAX_INLINE_STRING_BYTES", 0)
+        monkeypatch.setattr(request_check, "MAX_INLINE_STRING_BYTES", 0)
         loop.send_texts_singly(b"word", 1)
         assert AnyThread.threads[-1] == (THREAD, 1)
 

@@ -8,20 +8,19 @@ from collections.abc import Callable
 import pytest
 
 from tritonpy.clock import now_ns
-from tritonpy.runners import loop_timers as module
-from tritonpy.runners.loop_timers import LoopTimers
-from tritonpy.runners.wakeups import Wakeups
+from tritonpy.runners import wakeups as module
+from tritonpy.runners.wakeups import LoopTimers, Wakeups
 
 FAR = 1 << 61
 
 
 def on_a_loop(play: Callable[[LoopTimers], object]) -> None:
     async def turn() -> None:
-        loop_timers = LoopTimers(asyncio.get_running_loop())
+        timers = LoopTimers(asyncio.get_running_loop())
         try:
-            await play(loop_timers)
+            await play(timers)
         finally:
-            loop_timers.close()
+            timers.close()
 
     asyncio.run(asyncio.wait_for(turn(), 30))
 
@@ -29,11 +28,11 @@ def on_a_loop(play: Callable[[LoopTimers], object]) -> None:
 def test_callbacks_run_in_the_order_of_their_times() -> None:
     seen: list[str] = []
 
-    async def play(loop_timers: LoopTimers) -> None:
+    async def play(timers: LoopTimers) -> None:
         done, due = asyncio.Event(), now_ns() + 2_000_000
-        loop_timers.at(due + 2, done.set)
-        loop_timers.at(due + 1, lambda: seen.append("second"))
-        loop_timers.at(due, lambda: seen.append("first"))
+        timers.at(due + 2, done.set)
+        timers.at(due + 1, lambda: seen.append("second"))
+        timers.at(due, lambda: seen.append("first"))
         await done.wait()
         assert seen == ["first", "second"]
 
@@ -42,9 +41,9 @@ def test_callbacks_run_in_the_order_of_their_times() -> None:
 
 @pytest.mark.parametrize("wait_ns", [-FAR, 0, 300_000, 5_000_000])
 def test_none_runs_before_its_time_and_each_on_the_thread_of_the_loop(wait_ns: int) -> None:
-    async def play(loop_timers: LoopTimers) -> None:
+    async def play(timers: LoopTimers) -> None:
         called, due = asyncio.get_running_loop().create_future(), now_ns() + wait_ns
-        loop_timers.at(due, lambda: called.set_result(now_ns()))
+        timers.at(due, lambda: called.set_result(now_ns()))
         assert not called.done()
         assert await called >= due
 
@@ -52,10 +51,10 @@ def test_none_runs_before_its_time_and_each_on_the_thread_of_the_loop(wait_ns: i
 
 
 def test_an_earlier_time_comes_first_whatever_was_set_before() -> None:
-    async def play(loop_timers: LoopTimers) -> None:
+    async def play(timers: LoopTimers) -> None:
         called, late = asyncio.Event(), list[int]()
-        loop_timers.at(now_ns() + FAR, lambda: late.append(1))
-        loop_timers.at(now_ns(), called.set)
+        timers.at(now_ns() + FAR, lambda: late.append(1))
+        timers.at(now_ns(), called.set)
         await called.wait()
         assert not late
 
@@ -63,16 +62,16 @@ def test_an_earlier_time_comes_first_whatever_was_set_before() -> None:
 
 
 def test_a_callback_may_set_the_next_one() -> None:
-    async def play(loop_timers: LoopTimers) -> None:
+    async def play(timers: LoopTimers) -> None:
         called = asyncio.Event()
-        loop_timers.at(now_ns(), lambda: loop_timers.at(now_ns() + 100_000, called.set))
+        timers.at(now_ns(), lambda: timers.at(now_ns() + 100_000, called.set))
         await called.wait()
 
     on_a_loop(play)
 
 
 def test_a_raising_callback_does_not_prevent_others() -> None:
-    async def play(loop_timers: LoopTimers) -> None:
+    async def play(timers: LoopTimers) -> None:
         called, errors = asyncio.Event(), list[object]()
         asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context["exception"]))
         fault = RuntimeError("a fault")
@@ -81,8 +80,8 @@ def test_a_raising_callback_does_not_prevent_others() -> None:
             raise fault
 
         due = now_ns()
-        loop_timers.at(due, raises)
-        loop_timers.at(due + 1, called.set)
+        timers.at(due, raises)
+        timers.at(due + 1, called.set)
         await called.wait()
         assert errors == [fault]
 
@@ -95,9 +94,9 @@ def test_close_calls_pending_callbacks_and_closes_the_file() -> None:
 
     async def play() -> None:
         files.append(set(os.listdir("/proc/self/fd")))
-        loop_timers = LoopTimers(asyncio.get_running_loop())
-        loop_timers.at(now_ns() + FAR, lambda: called.append(1))
-        loop_timers.close()
+        timers = LoopTimers(asyncio.get_running_loop())
+        timers.at(now_ns() + FAR, lambda: called.append(1))
+        timers.close()
         files.append(set(os.listdir("/proc/self/fd")))
 
     asyncio.run(play())

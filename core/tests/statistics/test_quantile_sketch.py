@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.config.server.latency_settings import DEFAULT_QUANTILES, parse_quantiles
+from tritonpy.config.server.sections import DEFAULT_QUANTILES, parse_quantiles
 from tritonpy.statistics.quantile_sketch import QuantileSketch
 
 TARGETS = parse_quantiles(DEFAULT_QUANTILES)

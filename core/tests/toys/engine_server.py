@@ -11,7 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from tritonpy.api.engine import Engine
-from tritonpy.api.trace_settings import TraceChanges
+from tritonpy.api.trace_sink import TraceChanges
 from tritonpy.errors import TritonError
 from tritonpy.logs import LogChanges
 from tritonpy.types import CallbackSink, InferRequest, InferResponse

@@ -6,7 +6,7 @@ import threading
 from weakref import WeakKeyDictionary
 
 from tritonpy.api.scheduler import Scheduler, SchedulerContext
-from tritonpy.config.qualified_names import called_model
+from tritonpy.config.model_fit import called_model
 from tritonpy.errors import Cancelled, TritonError
 from tritonpy.types import CallbackSink, InferRequest, InferResponse, Tensor
 from tritonpy_protos.model_config_pb2 import ModelEnsembling

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
-from tritonpy.api.trace_settings import TraceChanges, TraceSettings
+from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import FamilySnapshot
 from tritonpy.errors import Unavailable
 from tritonpy.logs import LogChanges, LogSettings

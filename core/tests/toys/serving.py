@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import tritonpy_rate_limiter
+import tritonpy_workers
 from tritonpy.api.backend import Backend
 from tritonpy.api.engine import Engine
 from tritonpy.api.rate_limiter import RateLimiter
@@ -47,9 +49,11 @@ class ToyPlugin:
 
 
 def toy_plugins(*plugins: object) -> PluginManager:
-    """Return a plugin manager with the core's plugin and `plugins`, without installed plugins."""
+    """Return a plugin manager with those of the core, the workers, the rate limiter and `plugins`, without installed plugins."""
     manager = make_plugin_manager(discover=False)
     manager.register(builtin, "core")
+    manager.register(tritonpy_workers, "workers")
+    manager.register(tritonpy_rate_limiter, "rate limiter")
     for number, plugin in enumerate(plugins):
         manager.register(plugin, f"toy{number}")
     manager.check()

@@ -7,9 +7,10 @@ import pytest
 
 from tritonpy import TraceChanges, TraceSettings, TraceSink
 from tritonpy.errors import InvalidArgument
-from tritonpy.tracing.tracing import Tracing
+from tritonpy.tracing.tracing import TraceRules, TraceThread, Tracing, level_from_names, level_names
+from tritonpy.types import TraceLevel
 
-from .families import answer, request
+from .families import BOTH, answer, request, rule
 
 
 class RecordingTraceSink(TraceSink):
@@ -185,3 +186,151 @@ def test_activity_changed_is_called_when_settings_change():
     tracing.change(TraceChanges(level=["OFF"]))
     assert seen == [True, False]
     tracing.close()
+
+
+def test_tasks_run_in_order_in_their_own_thread():
+    thread, ran = TraceThread(), []
+    for number in range(20):
+        thread.send(lambda number=number: ran.append((number, threading.current_thread().name)))
+    assert thread.close()
+    assert ran == [(number, "traces") for number in range(20)]
+
+
+def test_no_thread_starts_without_a_task():
+    before = set(threading.enumerate())
+    thread = TraceThread()
+    assert thread.close()
+    assert set(threading.enumerate()) <= before
+
+
+def test_a_failing_task_is_logged_and_the_next_one_runs(caplog):
+    thread, ran = TraceThread(), []
+    thread.send(lambda: 1 / 0)
+    thread.send(lambda: ran.append(1))
+    thread.close()
+    assert ran == [1]
+    assert [record.getMessage() for record in caplog.records] == ["a trace is lost"]
+
+
+def test_excess_tasks_are_lost_immediately_and_logged_once(caplog):
+    thread, ran, started, go = TraceThread(max_waiting=2), [], threading.Event(), threading.Event()
+
+    def hold():
+        started.set()
+        assert go.wait(20)
+
+    thread.send(hold)
+    assert started.wait(20)
+    for number in range(10):
+        thread.send(lambda number=number: ran.append(number))
+    go.set()
+    assert thread.close()
+    assert ran == [0, 1]
+    assert [record.getMessage() for record in caplog.records] == [
+        "traces are lost: they arrive faster than they can be written"
+    ]
+
+
+def test_a_task_that_never_ends_does_not_block_close(monkeypatch, caplog):
+    monkeypatch.setattr("tritonpy.tracing.tracing._CLOSE_S", 0.01)
+    thread, go = TraceThread(), threading.Event()
+    thread.send(lambda: go.wait(20))
+    assert not thread.close()
+    assert "could not be written" in caplog.text
+    go.set()
+    thread._thread.join(20)
+
+
+def test_no_task_runs_after_close():
+    thread, ran = TraceThread(), []
+    thread.close()
+    thread.send(lambda: ran.append(1))
+    assert ran == []
+
+
+@pytest.fixture
+def rules():
+    return TraceRules(rule(TraceLevel.TIMESTAMPS, rate=10, count=5, log_frequency=2))
+
+
+def values(made):
+    return made.level, made.rate, made.count, made.log_frequency
+
+
+def test_a_model_inherits_from_the_server_and_the_server_from_its_start(rules):
+    assert values(rules.find("m")) == values(rules.find("")) == (TraceLevel.TIMESTAMPS, 10, 5, 2)
+
+
+def test_a_model_s_own_value_stays_while_others_are_inherited(rules):
+    rules.change("m", TraceChanges(rate=3))
+    rules.change("", TraceChanges(rate=7, log_frequency=9))
+    assert values(rules.find("m")) == (TraceLevel.TIMESTAMPS, 3, 5, 9)
+    assert values(rules.find("other")) == (TraceLevel.TIMESTAMPS, 7, 5, 9)
+
+
+def test_clearing_restores_the_inherited_setting(rules):
+    rules.change("m", TraceChanges(rate=3, count=1))
+    rules.change("", TraceChanges(rate=7))
+    rules.change("m", TraceChanges(rate=None))
+    assert values(rules.find("m")) == (TraceLevel.TIMESTAMPS, 7, 1, 2)
+    rules.change("", TraceChanges(rate=None))
+    assert rules.find("m").rate == rules.find("").rate == 10
+
+
+def test_a_model_without_own_values_uses_the_server_s_rule(rules):
+    rules.change("m", TraceChanges(rate=3))
+    assert len(rules.all()) == 2
+    rules.change("m", TraceChanges(rate=None))
+    assert rules.find("m") is rules.find("")
+    assert len(rules.all()) == 1
+
+
+def test_an_empty_change_creates_no_rule(rules):
+    rules.change("m", TraceChanges())
+    assert rules.all() == [rules.find("")]
+
+
+def test_a_change_restarts_counting_with_the_remaining_count(rules):
+    rules.change("", TraceChanges(rate=1, count=3))
+    rules.find("").sample(continues=False)
+    rules.change("", TraceChanges(log_frequency=4))
+    assert rules.find("").count == 2
+    assert rules.find("").chosen == 0
+    rules.change("", TraceChanges(count=None))
+    assert rules.find("").count == 5
+
+
+@pytest.mark.parametrize("model", ["", "m"])
+def test_settings_that_cannot_trace_are_refused_and_change_nothing(rules, model):
+    before = values(rules.find(model))
+    with pytest.raises(InvalidArgument) as refused:
+        rules.change(model, TraceChanges(rate=0))
+    assert refused.value.message == "Attempting to set invalid trace setting :sample rate must be non-zero"
+    assert values(rules.find(model)) == before
+
+
+def test_a_rate_of_zero_is_allowed_while_tracing_is_off(rules):
+    rules.change("", TraceChanges(level=[], rate=0))
+    with pytest.raises(InvalidArgument, match="sample rate"):
+        rules.change("", TraceChanges(level=["TENSORS"]))
+
+
+def test_a_mode_with_a_missing_setting_cannot_be_enabled():
+    rules = TraceRules(rule(TraceLevel.OFF, missing_setting="trace file name is not given"))
+    with pytest.raises(InvalidArgument) as refused:
+        rules.change("", TraceChanges(level=["TIMESTAMPS"]))
+    assert refused.value.message == "Attempting to set invalid trace setting :trace file name is not given"
+    rules.change("", TraceChanges(rate=5))
+    assert rules.find("").rate == 5
+
+
+@pytest.mark.parametrize(
+    ("names", "level"), [([], TraceLevel.OFF), (["TENSORS"], TraceLevel.TENSORS), (["TIMESTAMPS", "TENSORS"], BOTH)]
+)
+def test_levels_have_names(names, level):
+    assert level_from_names(names) == level
+    assert level_names(level) == names
+
+
+def test_a_level_named_twice_is_the_same_level():
+    assert level_from_names(["TENSORS", "TENSORS"]) == TraceLevel.TENSORS

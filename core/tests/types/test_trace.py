@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tritonpy.errors import Internal
-from tritonpy.types import InferResponse, TraceLevel
+from tritonpy.types import Batch, InferRequest, InferResponse, TraceLevel, synthetic_parent
 from tritonpy.types.trace import TensorCopy
 
 from ..tracing.families import answer, family, request, tensor
@@ -149,3 +149,14 @@ def test_the_text_of_a_trace_is_its_context():
     assert str(trace) == ""
     trace.context = '{"traceparent":"…"}'
     assert str(trace) == trace.context
+
+
+def test_a_synthetic_parent_represents_an_execution_and_discards_responses():
+    batch = Batch([InferRequest("m", {}, None) for _ in range(2)])
+    caller = synthetic_parent("m", batch)
+    assert caller.batch is batch
+    assert caller.parent is None
+    assert caller not in batch.requests
+    caller.respond(InferResponse(()))
+    caller.cancel()
+    assert caller.cancelled

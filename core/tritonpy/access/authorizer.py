@@ -2,11 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import logging
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from fnmatch import translate
 
 from tritonpy.access.denials import FORBIDDEN, UNAUTHENTICATED, Denials
 from tritonpy.api.authenticator import Authenticator, Principal, Verb
+from tritonpy.config.server import ServerConfig, decode_options
+from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.errors import PermissionDenied, Unauthenticated
+from tritonpy.plugins import PluginManager
+
+MAX_CREDENTIAL_LENGTH = 8192
+"""The longest accepted credential, in characters. Longer ones match no principal."""
+
+
+def joined_headers(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return headers by name in lower case.
+
+    Values of a repeated header are joined by commas, as in HTTP.
+
+    A credential that is sent twice is invalid, since no valid one contains a comma.
+    """
+    headers: dict[str, str] = {}
+    for name, value in pairs:
+        key = name.lower()
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return headers
+
+
+def bearer_token(headers: Mapping[str, str]) -> str | None:
+    """Return the token of `Authorization: Bearer TOKEN`, or None if it is missing or too long."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    token = token.strip()
+    return token if token and len(token) <= MAX_CREDENTIAL_LENGTH and scheme.lower() == "bearer" else None
+
+
+class Rights:
+    """The rights of one principal. In a pattern, `*` and `?` are wildcards; case matters.
+
+    The server itself (its metadata, log settings, the index) has an empty model name, which only a
+    pattern such as `*` matches. No verb includes another one.
+    """
+
+    def __init__(self, patterns: Mapping[Verb, Sequence[str]]) -> None:
+        self._allowed = {
+            verb: re.compile("|".join(map(translate, globs))).match for verb, globs in patterns.items() if globs
+        }
+
+    def allow(self, verb: Verb, model: str) -> bool:
+        """Return whether `verb` is allowed for `model` (empty: the server).
+
+        A name with a slash is never allowed, since it would be a path. A namespace may have slashes
+        (`models/a::digits`) and is part of the match.
+        """
+        matches = self._allowed.get(verb)
+        return matches is not None and "/" not in model.rpartition("::")[2] and matches(model) is not None
 
 
 class Authorizer:
@@ -77,3 +129,18 @@ class Authorizer:
                 return authenticator, principal
         self._denials.note(UNAUTHENTICATED, verb, model)
         raise Unauthenticated("credentials are missing or unknown")
+
+
+HOOK = "tritonpy_authenticators"
+
+
+def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: ModelMetrics) -> Authorizer:
+    """Return the authorizer with the authenticators of `config.auth`, in that order.
+
+    Raises StartupError.
+    """
+    authenticators: dict[str, Authenticator] = {}
+    for name, raw in config.auth.items():
+        kind = plugins.get(HOOK, name, "authenticator").load()
+        authenticators[name] = kind(decode_options(kind.Options, raw, f"auth.{name}"))
+    return Authorizer(authenticators, config.access.open, Denials(metrics, logging.getLogger("tritonpy.access")))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.batching.gather import gather, scatter
-from tritonpy.config.qualified_names import qualified_name
+from tritonpy.config.model_fit import qualified_name
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.device_memory import ModelMemory
 from tritonpy.errors import Internal

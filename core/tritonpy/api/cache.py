@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from tritonpy.api.options import NoOptions, Options
-from tritonpy.custom_metrics.snapshot import FamilySnapshot
+from tritonpy.custom_metrics.registry import FamilySnapshot
 from tritonpy.types import Tensor
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tritonpy.api.operation import Operation, OperationCall
-from tritonpy.api.trace_settings import TraceChanges, TraceSettings
-from tritonpy.config.qualified_names import qualified_name
-from tritonpy.custom_metrics.snapshot import FamilySnapshot, HistogramSnapshot
+from tritonpy.api.trace_sink import TraceChanges, TraceSettings
+from tritonpy.config.model_fit import qualified_name
+from tritonpy.custom_metrics.registry import FamilySnapshot, HistogramSnapshot
 from tritonpy.errors import NotFound
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion

@@ -6,13 +6,12 @@ import asyncio
 import logging
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tritonpy.api.claim import Claim, ClaimedAddress
 from tritonpy.api.options import NoOptions, Options
-from tritonpy.api.tracer import Tracer
+from tritonpy.api.trace_sink import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.request_memory import RequestMemory
 
@@ -20,6 +19,44 @@ if TYPE_CHECKING:
     from tritonpy.access.authorizer import Authorizer
     from tritonpy.api.engine import Engine
     from tritonpy.network.single_port import SinglePort
+
+
+class Transport:
+    """Serves the protocols of frontends in place of their own listeners.
+
+    `carries` maps the names of frontends to the classes that serve them. These classes take the
+    same options and are created instead of the frontends.
+    """
+
+    Options: ClassVar[type[Options]] = NoOptions
+    carries: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An address that several processes serve; `address` is `host:port` or `unix:/path`.
+
+    All processes accept from the listening socket `listening` if it is set. Otherwise each process
+    listens on `port` with SO_REUSEPORT, and the kernel distributes the connections. If `listening`
+    is None and `port` is 0, only the first process listens. `process` is the index of the process,
+    from 0.
+    """
+
+    address: str
+    port: int = 0
+    listening: socket.socket | None = None
+    process: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedAddress:
+    """A reserved address; call `close` to release it after the processes have ended."""
+
+    claim: Claim
+    close: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+# Major, minor. A plugin package may declare the version that it was written for in a module
+# constant TRITONPY_API_VERSION. At start-up, another major version or a higher minor version is
+# rejected by name.
+API_VERSION = (1, 0)
+
+# The version in the server metadata.
+SERVER_VERSION = "0.1.0"
+
 
 class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Base of the options of a plugin's class, decoded from its keys in `server.yaml`.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tritonpy.api.options import NoOptions, Options
-from tritonpy.errors import Unavailable
+from tritonpy.errors import InvalidArgument, Unavailable
 
 
 class ModelChanged(Unavailable):
@@ -106,3 +106,19 @@ class Repository(ABC):
 
     def close(self) -> None:
         """Close connections (optional)."""
+
+
+_HIGHEST = 2**63 - 1
+
+
+def named_versions(text: str) -> list[int]:
+    """Return the sorted versions in `text`: one number or several, such as "3" or "1,3".
+
+    Raises InvalidArgument for any other text.
+    """
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and 0 < int(part[:20]) <= _HIGHEST for part in parts):
+        raise InvalidArgument(
+            f"parameter 'versions' must be version numbers with commas between them, such as '3' or '1,3', got '{text}'"
+        )
+    return sorted({int(part) for part in parts})

@@ -6,8 +6,54 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.types.trace import Trace, TraceFamily
+
+
+class TraceSettings(msgspec.Struct, frozen=True):
+    """The trace settings of a model, or of the models without own settings.
+
+    `level` is empty if tracing is off. `count` is the number of remaining traces, -1 for no limit.
+    Only the mode "triton" uses `log_frequency` and `file`. `options` are the other options of the
+    mode, as text.
+    """
+
+    level: list[str]
+    rate: int
+    count: int
+    log_frequency: int
+    file: str
+    mode: str
+    options: dict[str, str]
+
+
+class TraceChanges(msgspec.Struct, frozen=True):
+    """New trace settings; None removes a value so that the wider setting applies, UNSET keeps it."""
+
+    level: list[str] | UnsetType | None = UNSET
+    rate: int | UnsetType | None = UNSET
+    count: int | UnsetType | None = UNSET
+    log_frequency: int | UnsetType | None = UNSET
+
+
+class Tracer:
+    """Selects the requests to trace; this class selects none.
+
+    A frontend checks `active` first; a server without tracing pays only for that. It then calls
+    `sample` for each client request and stores the trace in `InferRequest.trace` before
+    `Engine.infer`. It ends the trace after the last response was sent.
+    """
+
+    active: bool = False
+    headers: tuple[str, ...] = ()
+    """Lower-case names of the headers that `sample` reads."""
+
+    def sample(self, model_name: str, headers: Mapping[str, str]) -> Trace | None:
+        """Return the trace of a request that begins now, or None; any thread may call it."""
+        return None
 
 
 class TraceSink(ABC):

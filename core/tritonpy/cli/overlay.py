@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tritonpy.cli.flag import Flag, Status, number
-from tritonpy.config.positions import Positions
-from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.problem import ConfigProblem, Positions
 from tritonpy.errors import StartupError
 
 

@@ -13,13 +13,11 @@ from tritonpy.cli.option_descriptions import describe_options
 from tritonpy.config.known_backends import package_of
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_options
-from tritonpy.config.server.trace_config import DEFAULT_MODE
+from tritonpy.config.server.sections import DEFAULT_MODE
 from tritonpy.errors import PluginError
 from tritonpy.plugins import PluginManager
-from tritonpy.plugins.backend_folders import PYTHON, BackendFolders
-from tritonpy.plugins.backends import Backends
-from tritonpy.plugins.frontend_classes import frontend_classes
-from tritonpy.plugins.known_packages import PACKAGES
+from tritonpy.plugins.backends import PYTHON, BackendFolders, Backends
+from tritonpy.plugins.manager import PACKAGES, frontend_classes
 
 LABELS = {"http": "HTTP", "grpc": "GRPC"}
 SECTIONS = {

@@ -5,26 +5,158 @@ from __future__ import annotations
 import argparse
 import logging
 import signal
-from contextlib import ExitStack
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import msgspec
 
 from tritonpy.api.command import Command
-from tritonpy.cli.flag import Flag, Parse, boolean, integer, not_empty, not_negative, number
+from tritonpy.cli.flag import Flag, Parse, boolean, choice, integer, not_empty, not_negative, number
 from tritonpy.cli.lifecycle import ServerLifecycle
-from tritonpy.cli.memory_flags import MEMORY_FLAGS
-from tritonpy.cli.open_files import allow_many_open_files
+from tritonpy.cli.option_descriptions import describe_options
 from tritonpy.cli.overlay import BadFlags, GivenFlags, Origins, overlay, read_flags, with_file_options
-from tritonpy.cli.plugin_options import check_plugin_options, describe_plugin_options
-from tritonpy.cli.single_model import single_model_repository
+from tritonpy.cli.plugin_options import SECTIONS, check_plugin_options, describe_plugin_options
 from tritonpy.cli.triton_flags import TRITON_FLAGS
+from tritonpy.config.known_backends import KNOWN_FORMATS, BackendFiles, formats, package_of
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.config.server.relative_paths import anchor_paths
 from tritonpy.config.server.server_config import RepositorySettings
 from tritonpy.errors import StartupError
+from tritonpy.installation import install_command
 from tritonpy.logs import configure_logging, log_uncaught_exceptions
 from tritonpy.plugins import PluginManager, make_plugin_manager
+from tritonpy.plugins.backends import Backends
+
+_G = "Memory/Device Management"
+
+_DEVICE = "--memory-limit takes DEVICE:SIZE, such as cpu:8GiB or 0:20GiB"
+
+
+def default_filename(model: Path, installed: Sequence[BackendFiles]) -> str:
+    """Return the file name by which a backend recognizes `model`, chosen by its suffix.
+
+    Raises StartupError with the known suffixes, and the package that supports this one.
+    """
+    known: dict[str, tuple[str, str]] = {}
+    for backend in installed:
+        for filename in backend.default_filenames:
+            known.setdefault(Path(filename).suffix, (filename, backend.name))
+    if model.suffix in known:
+        return known[model.suffix][0]
+    listed = ", ".join(f"{suffix} ({name})" for suffix, (_, name) in sorted(known.items())) or "none"
+    if model.is_dir() and not model.suffix:
+        raise StartupError(
+            f"'{model}' is a folder, not a model file: serve the models in it with --model-repository={model}, or give one of their files"
+        )
+    missing = [form.backend for form in KNOWN_FORMATS if model.suffix and Path(form.filename).suffix == model.suffix]
+    package = package_of(missing[0]) if missing else None
+    hint = install_command(package) if package else "write a config.pbtxt and serve its folder with --model-repository"
+    raise StartupError(
+        f"no installed backend serves '{model.suffix}' files ({model}); supported suffixes: {listed}. To serve it: {hint}"
+    )
+
+
+@contextmanager
+def single_model_repository(model: Path, manager: PluginManager) -> Iterator[Path]:
+    """Provide a temporary repository with the file (or folder) `model` as its only model.
+
+    The model has the file's name. The repository also contains files in the same folder whose names
+    begin with the model's (`model.onnx.data`). It contains those with its name and another suffix,
+    too (weights `model.bin` of `model.xml`). Files that the server would load instead of `model`
+    are left out.
+    """
+    if not model.exists():
+        raise StartupError(f"model '{model}' does not exist")
+    installed = Backends(manager, {}, {}).files()
+    filename = default_filename(model, installed)
+    with tempfile.TemporaryDirectory(prefix="tritonpy-") as folder:
+        version = Path(folder) / model.stem / "1"
+        version.mkdir(parents=True)
+        (version / filename).symlink_to(model.resolve())
+        for name, companion in _companions(model, filename, installed):
+            (version / name).symlink_to(companion.resolve())
+        yield Path(folder)
+
+
+def _companions(model: Path, filename: str, installed: Sequence[BackendFiles]) -> Iterator[tuple[str, Path]]:
+    """Yield the files that belong to `model`, each with its name in the version folder."""
+    order = [form.filename for form in formats(installed)]
+    preferred = order[: order.index(filename)]
+    for path in model.parent.iterdir():
+        if path.name.startswith(model.name):
+            if path.name != model.name:
+                yield path.name, path
+        elif path.stem == model.stem and path.is_file():
+            name = Path(filename).with_suffix(path.suffix).name
+            if name not in preferred:
+                yield name, path
+
+
+def device_size(text: str) -> tuple[str, str, str]:
+    """Return ("", device, size text) of `DEVICE:SIZE`. Raises ValueError."""
+    device, colon, size = text.partition(":")
+    if not (device and colon and size):
+        raise ValueError(f"{_DEVICE}. Got {text}")
+    return "", device, size
+
+
+MEMORY_FLAGS = (
+    Flag(
+        "memory-budget",
+        _G,
+        not_empty("memory-budget"),
+        "Memory limit for all models together, such as 8GiB, on the host and on GPUs. Lazy models are unloaded to stay below it. "
+        "It counts the memory that backends report (ONNX Runtime on the CPU: the file sizes); the process may use twice as much.",
+        path="memory.budget",
+        metavar="SIZE",
+    ),
+    Flag(
+        "memory-limit",
+        _G,
+        device_size,
+        "Memory limit for one device: cpu, or the number of a GPU. Repeat it per device.",
+        path="memory.devices",
+        repeated=True,
+        keyed=True,
+        metavar="DEVICE:SIZE",
+    ),
+    Flag(
+        "request-memory",
+        _G,
+        not_empty("request-memory"),
+        "Memory limit for requests and unsent responses, such as 2GiB. Default: a quarter of the process's memory limit.",
+        path="request_memory",
+        metavar="SIZE",
+    ),
+    Flag(
+        "lazy-model",
+        _G,
+        not_empty("lazy-model"),
+        "Models that load at their first request, as a pattern with * and ?. Repeat it per pattern.",
+        path="memory.lazy",
+        repeated=True,
+        metavar="PATTERN",
+    ),
+    Flag(
+        "pinned-model",
+        _G,
+        not_empty("pinned-model"),
+        "Models that are never unloaded to free memory, as a pattern. Repeat it per pattern.",
+        path="memory.pinned",
+        repeated=True,
+        metavar="PATTERN",
+    ),
+    Flag(
+        "first-request",
+        _G,
+        choice("first-request", "wait", "refuse"),
+        "Requests to a lazy model that is not loaded: wait for the model, or refuse them with a retry time.",
+        path="memory.first_request",
+    ),
+)
+
 
 LOG = logging.getLogger("tritonpy.cli")
 
@@ -99,6 +231,36 @@ _COMMON = {
     "--cache-config": "response cache, such as local,size=64MiB",
 }
 _METAVARS: dict[Parse, str] = {boolean: "BOOL", integer: "N"}
+
+
+def describe_server_options() -> str:
+    """Return the server's own keys with type, default and meaning.
+
+    Single keys come first, then sections.
+    """
+    single, sections = [], []
+    for field in msgspec.structs.fields(ServerConfig):
+        if isinstance(field.type, type) and issubclass(field.type, msgspec.Struct):
+            sections += [f"  {field.name}", *describe_options(msgspec.structs.fields(field.type))]
+        elif field.name not in SECTIONS:
+            single.append(field)
+    return "\n".join(["Options of the server (keys of server.yaml):", *describe_options(single, "  "), *sections])
+
+
+def allow_many_open_files() -> None:
+    """Raise the soft limit of open files to the hard limit.
+
+    Connections, models and workers each use several files, and 1,024 are too few.
+    """
+    try:
+        import resource
+    except ImportError:  # no such limit on this platform
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # macOS may report no hard limit although the kernel has one
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 class ServeCommand(Command):
@@ -247,6 +409,5 @@ def plugin_options_help() -> str:
 
 def options_help() -> str:
     """Return the help of server.yaml's keys."""
-    from tritonpy.cli.server_options import describe_server_options
 
     return f"{describe_server_options()}\n\n{plugin_options_help()}"

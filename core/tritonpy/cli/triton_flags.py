@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tritonpy.cli.device_flag import device_setting
 from tritonpy.cli.flag import (
     Flag,
     Parse,
@@ -19,10 +18,111 @@ from tritonpy.cli.flag import (
     repository,
     setting,
 )
-from tritonpy.cli.instance_flags import host_setting, resource, smallest_counts
 from tritonpy.cli.protocol_flags import GRPC, HTTP
-from tritonpy.cli.trace_flag import trace_level, trace_setting
-from tritonpy.config.server.latency_settings import read_lenient_quantiles
+from tritonpy.config.server.sections import read_lenient_quantiles
+
+_HOST_SETTINGS = ("numa-node", "cpu-cores")
+
+
+_FORM = "--trace-config option format is '<trace mode>,<setting>=<value>'. Got {}"
+_LEVELS = {
+    "off": "OFF",
+    "false": "OFF",
+    "on": "TIMESTAMPS",
+    "true": "TIMESTAMPS",
+    "min": "TIMESTAMPS",
+    "max": "TIMESTAMPS",
+    "timestamps": "TIMESTAMPS",
+    "tensors": "TENSORS",
+}
+
+
+def trace_level(text: str) -> str:
+    """Return the name of a trace level. Raises ValueError with Triton's text."""
+    try:
+        return _LEVELS[text.lower()]
+    except KeyError:
+        raise ValueError(f"invalid value for trace level option: {text}") from None
+
+
+def trace_setting(text: str) -> tuple[str, str, str]:
+    """Return mode ("" for all modes), setting and value of `[mode,]setting=value`.
+
+    Raises ValueError with Triton's text.
+    """
+    head, equals, value = text.partition("=")
+    mode, comma, key = head.partition(",")
+    if comma and not mode:
+        raise ValueError(
+            "No trace mode specified. --trace-config option format is <trace mode>,<setting>=<value> or "
+            f"<setting>=<value>. Got {text}"
+        )
+    if not comma:
+        mode, key = "", head
+    if not equals or not key or not value:
+        raise ValueError(_FORM.format(text))
+    if not mode and key == "level":
+        value = trace_level(value)
+    if not mode and key == "mode":
+        value = value.lower()
+    return mode.lower(), key, value
+
+
+def resource(text: str) -> tuple[str, str, int]:
+    """Parse `<name>:<count>[:<device>]` and return ("", key under `rate_limit.resources`, count).
+
+    Raises ValueError with Triton's text.
+    """
+    name, *numbers = text.split(":")
+    if len(numbers) not in {1, 2}:
+        raise ValueError(
+            "--rate-limit-resource option format is '<resource_name>:<count>:<device>' or '<resource_name>:<count>'. "
+            f"Got {text}"
+        )
+    count, *device = [integer(number) for number in numbers]
+    return "", ":".join([name, *map(str, device)]), count
+
+
+def smallest_counts(resources: list[tuple[str, str, int]]) -> list[tuple[str, str, int]]:
+    """Return each resource once, with its smallest count, as Triton does."""
+    counts: dict[str, int] = {}
+    for _, key, count in resources:
+        counts[key] = min(count, counts.get(key, count))
+    return [("", key, count) for key, count in counts.items()]
+
+
+def host_setting(text: str) -> tuple[str, str, str]:
+    """Return policy, setting and value of `<policy>,<setting>=<value>`.
+
+    Raises ValueError with Triton's text.
+    """
+    policy, _, rest = text.partition(",")
+    setting, _, value = rest.partition("=")
+    if not (policy and setting and value):
+        raise ValueError(f"--host-policy option format is '<policy name>,<setting>=<value>'. Got {text}")
+    if setting not in _HOST_SETTINGS:
+        raise ValueError(
+            f"Unsupported host policy setting '{setting}' is specified, supported settings are 'numa-node', 'cpu-cores'"
+        )
+    return policy, setting, value
+
+
+def device_setting(parse: Parse) -> Parse:
+    """Return a parser for `<gpu>:<value>` that returns ("", GPU, value); `parse` reads the value.
+
+    The parser raises ValueError with Triton's text.
+    """
+
+    def read(text: str) -> tuple[str, str, object]:
+        device, colon, value = text.partition(":")
+        if not colon:
+            raise ValueError(
+                "Cannot parse pair option due to incorrect number of inputs."
+                f"--<pair option> argument requires format <first>:<second>. Found: {text}"
+            )
+        return "", str(integer(device)), parse(value)
+
+    return read
 
 
 def _no_effect(name: str, group: str, parse: Parse, text: str, note: str) -> Flag:

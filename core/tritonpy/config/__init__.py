@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tritonpy.config.normalization import normalize
     from tritonpy.config.server import ServerConfig, decode_server_config
     from tritonpy.config.server.expectation import description
-    from tritonpy.config.server.rate_limit_settings import parse_resource
+    from tritonpy.config.server.sections import parse_resource
 
 __all__ = [
     "ServerConfig",
@@ -35,6 +35,6 @@ __getattr__ = lazy_names(
         "tritonpy.config.normalization": ("normalize",),
         "tritonpy.config.server": ("ServerConfig", "decode_server_config"),
         "tritonpy.config.server.expectation": ("description",),
-        "tritonpy.config.server.rate_limit_settings": ("parse_resource",),
+        "tritonpy.config.server.sections": ("parse_resource",),
     },
 )

@@ -12,8 +12,7 @@ import numpy as np
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from tritonpy.config.fields import fields_of, is_map, map_parts
-from tritonpy.config.scalars import enum_numbers
+from tritonpy.config.fields import enum_numbers, fields_of, is_map, map_parts
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 _EXACT = 1 << 53  # whole numbers below it are exact

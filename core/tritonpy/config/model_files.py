@@ -6,8 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
-from tritonpy.config.positions import entry
-from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.problem import ConfigProblem, entry
 from tritonpy.errors import InvalidArgument
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

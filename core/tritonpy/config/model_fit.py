@@ -2,14 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tritonpy.errors import InvalidArgument
 from tritonpy.types import DATATYPES
 
 if TYPE_CHECKING:
-    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput, ModelSequenceBatching
+    from tritonpy_protos.model_config_pb2 import (
+        ModelConfig,
+        ModelEnsembling,
+        ModelInput,
+        ModelOutput,
+        ModelSequenceBatching,
+    )
+
+SEPARATOR = "::"
+
+
+WILDCARD = -1
+MAX_SIZE = (1 << 63) - 1
+
+
+def dims_text(dims: Iterable[int]) -> str:
+    """Return `[1,-1,3]`, the format of Triton's error texts."""
+    return f"[{','.join(map(str, dims))}]"
+
+
+def element_count(dims: Iterable[int]) -> int:
+    """Return the number of elements: -1 with a variable dimension, 0 without any dimension."""
+    sizes = list(dims)
+    if WILDCARD in sizes or not sizes:
+        return WILDCARD if sizes else 0
+    count = 1
+    for size in sizes:
+        count *= size
+    return count
+
+
+def trunk_counts(dims: Iterable[int]) -> list[int]:
+    """Return the element counts of the runs between variable dimensions: [2,4,-1,6] gives [8,6]."""
+    counts = [1]
+    for size in dims:
+        if size == WILDCARD:
+            counts.append(1)
+        else:
+            counts[-1] *= size
+    return counts
+
+
+def needed_steps(steps: Sequence[ModelEnsembling.Step], outputs: Collection[str]) -> list[int]:
+    """Return the indices of the steps that the tensors `outputs` depend on, ascending."""
+    producers = {tensor: index for index, step in enumerate(steps) for tensor in step.output_map.values()}
+    indices, pending = set[int](), list(outputs)
+    while pending:
+        index = producers.get(pending.pop())
+        if index is not None and index not in indices:
+            indices.add(index)
+            pending += steps[index].input_map.values()
+    return sorted(indices)
+
+
+def qualified_name(namespace: str, name: str) -> str:
+    """Return the name of a model that is unique in all namespaces.
+
+    Without a namespace, it is `name` itself.
+    """
+    return f"{namespace}{SEPARATOR}{name}" if namespace else name
+
+
+def namespace_of(key: str, name: str) -> str:
+    """Return the namespace in which the model `name` has the qualified name `key`."""
+    return "" if key == name else key.removesuffix(f"{SEPARATOR}{name}")
+
+
+def called_model(step: ModelEnsembling.Step) -> str:
+    """Return the engine's name for the model of an ensemble's step, after normalization."""
+    return qualified_name(step.model_namespace, step.model_name)
 
 
 def model_dims(field: ModelInput | ModelOutput) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tritonpy.config.server.byte_size import parse_byte_size
+from tritonpy.config.server.expectation import parse_byte_size
 from tritonpy.errors import InvalidArgument
 
 _BOOLS = {"true": True, "on": True, "1": True, "false": False, "off": False, "0": False}

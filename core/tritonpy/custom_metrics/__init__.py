@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from tritonpy.custom_metrics.handles import Metric, MetricFamily, ModelMetrics
-from tritonpy.custom_metrics.kind import MetricKind
-from tritonpy.custom_metrics.names import SERVER_METRICS
-from tritonpy.custom_metrics.registry import CustomMetrics
-from tritonpy.custom_metrics.snapshot import FamilySnapshot, HistogramSnapshot, MetricSnapshot
+from tritonpy.custom_metrics.registry import (
+    SERVER_METRICS,
+    CustomMetrics,
+    FamilySnapshot,
+    HistogramSnapshot,
+    MetricKind,
+    MetricSnapshot,
+)
 
 __all__ = [
     "SERVER_METRICS",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tritonpy.custom_metrics.cells import Cell, make_cell
-from tritonpy.custom_metrics.kind import MetricKind
-from tritonpy.custom_metrics.names import sorted_labels
-from tritonpy.custom_metrics.registry import CustomMetrics, Labels, SharedFamily
+from tritonpy.custom_metrics.registry import (
+    Cell,
+    CustomMetrics,
+    Labels,
+    MetricKind,
+    SharedFamily,
+    make_cell,
+    sorted_labels,
+)
 from tritonpy.errors import Internal
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tritonpy.batching.gather import Allocate, Array
-from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.device_memory.block import DeviceBlock, HostBlock
 from tritonpy.device_memory.pool import Pool
 from tritonpy.errors import Unavailable

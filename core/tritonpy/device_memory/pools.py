@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.cuda_calls import CudaCalls, open_cuda_calls
-from tritonpy.custom_metrics.kind import MetricKind
-from tritonpy.custom_metrics.snapshot import FamilySnapshot, MetricSnapshot
+from tritonpy.custom_metrics.registry import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy.device_memory.block import DeviceBlock, HostBlock
 from tritonpy.device_memory.model_memory import ModelMemory
 from tritonpy.device_memory.pool import Pool

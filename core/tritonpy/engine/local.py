@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tritonpy.api.engine import (
@@ -12,27 +12,26 @@ from tritonpy.api.engine import (
     ModelMetadata,
     ModelStatistics,
     ServerMetadata,
+    TensorMetadata,
 )
 from tritonpy.api.operation import Operation, OperationCall, OperationHandler
 from tritonpy.api.sharing import Sharing
-from tritonpy.api.trace_settings import TraceChanges, TraceSettings
+from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
-from tritonpy.engine.admission import Admission
-from tritonpy.engine.draining_members import infer_on_draining_member
 from tritonpy.engine.lifecycle import ServerState
-from tritonpy.engine.metadata import model_metadata
 from tritonpy.engine.operations import Operations
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
 from tritonpy.logs import LogChanges, LogSettings, change_logging, log_settings
+from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.model_closed import ModelClosed
 from tritonpy.repository.model_table import UNLOADED, ModelTable
 from tritonpy.runners.call_graph import CallGraph
 from tritonpy.shared_memory import Regions, hold_regions
 from tritonpy.tracing.tracing import Tracing
-from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
+from tritonpy.types import DATATYPE_OF_NUMBER, CudaRegion, InferRequest, InferResponse, RegionKind, Sink, SystemRegion
 
 if TYPE_CHECKING:
-    from tritonpy_protos.model_config_pb2 import ModelConfig
+    from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput, ModelOutput
 
 EXTENSIONS = [
     "classification",
@@ -49,6 +48,91 @@ EXTENSIONS = [
     "trace",
     "logging",
 ]
+
+
+def model_metadata(config: ModelConfig, versions: Iterable[int]) -> ModelMetadata:
+    """Return name, versions, platform and tensors; shapes include the batch dimension.
+
+    The platform is the backend's name if the configuration has no platform.
+    """
+    return ModelMetadata(
+        name=config.name,
+        versions=[str(version) for version in versions],
+        platform=config.platform or config.backend,
+        inputs=[_tensor(config, tensor) for tensor in config.input],
+        outputs=[_tensor(config, tensor) for tensor in config.output],
+    )
+
+
+def _tensor(config: ModelConfig, tensor: ModelInput | ModelOutput) -> TensorMetadata:
+    # Shape tensors have no batch dimension, but Triton's clients remove one from the metadata.
+    batch = [-1] if config.max_batch_size > 0 else []
+    return TensorMetadata(tensor.name, DATATYPE_OF_NUMBER[tensor.data_type].name, [*batch, *tensor.dims])
+
+
+def infer_on_draining_member(request: InferRequest, table: ModelTable) -> bool:
+    """Send a step of an ensemble to its member version, if that version is draining.
+
+    A draining member closes after the ensembles that were built with it. Returns whether the member
+    accepted the request. Raises the member's errors.
+    """
+    parent = request.parent
+    owner = parent.owner if parent is not None else None
+    if not isinstance(owner, LoadedModel):
+        return False
+    member = owner.members.get((request.model_name, request.model_version))
+    if member is None or member in table.ready(request.model_name):
+        return False
+    try:
+        member.infer(request)
+    except ModelClosed:
+        return False
+    return True
+
+
+class _CountedSink(Sink):
+    """A sink that reports the final response to `sharing` and forwards all responses."""
+
+    def __init__(self, sink: Sink, sharing: Sharing) -> None:
+        self.sink = sink
+        self._sharing = sharing
+
+    def put(self, request: InferRequest, response: InferResponse) -> None:
+        if response.final:
+            self._sharing.ended(request)
+        self.sink.put(request, response)
+
+    def ready(self, request: InferRequest) -> bool:
+        return self.sink.ready(request)
+
+    def when_ready(self, request: InferRequest, callback: Callable[[], None]) -> None:
+        self.sink.when_ready(request, callback)
+
+    def cancelled(self, request: InferRequest) -> None:
+        self.sink.cancelled(request)
+
+
+class Admission:
+    """Admits client requests by the policy `sharing` and passes them to `infer`."""
+
+    def __init__(self, sharing: Sharing, infer: Callable[[InferRequest], None]) -> None:
+        self._sharing = sharing
+        self._infer = infer
+
+    def enter(self, request: InferRequest) -> None:
+        """Admit `request` and send it to its model.
+
+        Raises ResourceExhausted, and the errors of `infer`.
+        """
+        self._sharing.admit(request)
+        sink = request.sink
+        request.sink = _CountedSink(sink, self._sharing)
+        try:
+            self._infer(request)
+        except BaseException:
+            request.sink = sink
+            self._sharing.ended(request)
+            raise
 
 
 class RepositoryControl(Protocol):

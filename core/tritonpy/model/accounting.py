@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tritonpy.api.backend import ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
 from tritonpy.api.engine import ModelStatistics
-from tritonpy.config.server.latency_settings import LatencySettings
+from tritonpy.config.server.sections import LatencySettings
 from tritonpy.model.delivery import RequestResponse
 from tritonpy.model.model_cache import ModelResponseCache
 from tritonpy.model.notifications import notify_policies

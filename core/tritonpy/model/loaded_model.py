@@ -12,11 +12,18 @@ from tritonpy.api.engine import ModelGauges, ModelStatistics
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
 from tritonpy.clock import now_ns
-from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
+from tritonpy.config.server.sections import NO_LATENCIES, LatencySettings
 from tritonpy.error_ids import internal_error
-from tritonpy.errors import Cancelled, DecoupledRefused, TritonError, Unavailable
+from tritonpy.errors import (
+    Cancelled,
+    DecoupledRefused,
+    FailureReason,
+    Internal,
+    TritonError,
+    Unavailable,
+    exception_text,
+)
 from tritonpy.model.accounting import Accounting
-from tritonpy.model.backend_error import backend_error
 from tritonpy.model.cache_key import CacheKeyBuilder
 from tritonpy.model.coalesced_requests import CoalescedRequests
 from tritonpy.model.delivery import ImmediateDelivery, OrderedDelivery, RequestResponse
@@ -26,7 +33,6 @@ from tritonpy.model.notifications import notify_observers
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.model.response_postprocessor import ResponsePostprocessor
-from tritonpy.model.string_admission import admit_strings
 from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.deadlines import Deadlines
 from tritonpy.runners.dispatcher import Dispatcher
@@ -39,6 +45,38 @@ from tritonpy.types.request import UNOWNED
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 log = logging.getLogger("tritonpy.model")
+
+
+def admit_strings(batch: Batch, check: RequestCheck) -> bool:
+    """Check large BYTES tensors of a batch and reject invalid requests.
+
+    Return whether any request is left to execute.
+    """
+    rejected = False
+    for request in batch.requests:
+        if request.unchecked_strings:
+            try:
+                check.check_strings(request)
+            except TritonError as error:
+                rejected = True
+                request.respond(InferResponse.failed(request, error))
+    if rejected:
+        batch.requests = [request for request in batch.requests if not request.finished]
+        if batch.slots is not None:
+            batch.slots = [None if slot is None or slot.finished else slot for slot in batch.slots]
+    return bool(batch.requests)
+
+
+def backend_error(error: BaseException) -> TritonError:
+    """Return the client error for an exception of a backend.
+
+    A `TritonError` keeps its text and code. Any other exception becomes `Internal` with the name of
+    its type.
+    """
+    if isinstance(error, TritonError):
+        reason = error.reason if error.reason is FailureReason.CANCELED else FailureReason.BACKEND
+        return type(error)(error.message, reason)
+    return Internal(exception_text(error), FailureReason.BACKEND)
 
 
 class LoadedModel:

@@ -18,7 +18,7 @@ from tritonpy.model.cached_response import to_tensors
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.statistics import Counters
 from tritonpy.types import InferRequest, InferResponse, Tensor
-from tritonpy.types.cache_lookup import CacheLookup
+from tritonpy.types.request import CacheLookup
 
 log = logging.getLogger("tritonpy.model")
 

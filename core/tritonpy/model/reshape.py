@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy.config.dims import WILDCARD, dims_text
+from tritonpy.config.model_fit import WILDCARD, dims_text
 from tritonpy.errors import Internal
 from tritonpy.types import Tensor
 

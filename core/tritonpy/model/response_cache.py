@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from queue import SimpleQueue
 
 from tritonpy.api.cache import Cache
 from tritonpy.clock import now_ns
-from tritonpy.custom_metrics.snapshot import FamilySnapshot
-from tritonpy.model.cache_threads import CacheThreads
+from tritonpy.custom_metrics.registry import FamilySnapshot
 from tritonpy.model.cached_response import from_tensors
-from tritonpy.model.circuit_breaker import CircuitBreaker
 from tritonpy.runners.timer import Timer
 from tritonpy.types import InferResponse, Tensor
 
@@ -21,6 +20,88 @@ MAX_INLINE_BYTES = 256 << 10  # copying or hashing more takes too long on an eve
 MAX_QUEUED_BYTES = 256 << 20  # responses queued for insertion
 LOG_INTERVAL_NS = 10_000_000_000  # between two log lines about failures
 CLOSE_TIMEOUT_S = 1.0
+
+
+Task = Callable[[], None]
+
+
+FAILURES = 3
+PAUSE_NS = 1_000_000_000
+
+
+class CircuitBreaker:
+    """Opens after three consecutive failures, then allows one call per second until one succeeds.
+
+    Not synchronized: a race may allow one call more or less, which is harmless.
+    """
+
+    def __init__(self) -> None:
+        self._failures = 0
+        self._next_ns = 0
+
+    def allows_call(self, now_ns: int) -> bool:
+        """Return whether a call may be made now."""
+        if self._failures < FAILURES:
+            return True
+        if now_ns < self._next_ns:
+            return False
+        self._next_ns = now_ns + PAUSE_NS
+        return True
+
+    def record_failure(self, now_ns: int) -> None:
+        """Record a call that raised or missed its deadline."""
+        self._failures += 1
+        self._next_ns = now_ns + PAUSE_NS
+
+    def record_success(self) -> bool:
+        """Record a successful call; return whether it closed the breaker again."""
+        was_broken, self._failures = self._failures >= FAILURES, 0
+        return was_broken
+
+
+class CacheThreads:
+    """Runs tasks, which must not raise, in the order of their arrival.
+
+    The threads start with the first task. They are daemon threads, so a blocked network call does
+    not delay the end of the process.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._tasks: SimpleQueue[Task | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def run(self, task: Task) -> bool:
+        """Run `task` on one of the threads; False if they are closed and the task does not run."""
+        if len(self._threads) < self._count or self._closed:
+            with self._lock:
+                if self._closed:
+                    return False
+                while len(self._threads) < self._count:
+                    name = f"response cache {len(self._threads)}"
+                    self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+                    self._threads[-1].start()
+        self._tasks.put(task)
+        return True
+
+    def close(self) -> None:
+        """End the threads after the tasks that are already queued."""
+        with self._lock:
+            self._closed = True
+            for _ in self._threads:
+                self._tasks.put(None)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait up to `timeout_s` for each thread to end."""
+        for thread in self._threads:
+            thread.join(timeout_s)
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task()
+            del task  # a waiting thread must not keep the tensors of its last task alive
 
 
 class ResponseCache:

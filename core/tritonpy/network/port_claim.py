@@ -6,7 +6,7 @@ import errno
 import socket
 from typing import Any
 
-from tritonpy.api.claim import Claim, ClaimedAddress
+from tritonpy.api.frontend import Claim, ClaimedAddress
 
 
 def claim_port(host: str, port: int, *, reuse: bool) -> ClaimedAddress:

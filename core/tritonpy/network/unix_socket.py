@@ -10,7 +10,7 @@ import socket
 import stat
 from collections.abc import Iterator
 
-from tritonpy.api.claim import Claim, ClaimedAddress
+from tritonpy.api.frontend import Claim, ClaimedAddress
 from tritonpy.errors import StartupError
 
 _PREFIX = "unix:"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tritonpy.plugins.manager import PluginInfo, PluginManager, make_plugin_manager
-from tritonpy.plugins.registration import Registration
+from tritonpy.plugins.manager import PluginInfo, PluginManager, Registration, make_plugin_manager
 
 __all__ = ["PluginInfo", "PluginManager", "Registration", "make_plugin_manager"]

@@ -13,8 +13,8 @@ from tritonpy.api.backend import Backend
 from tritonpy.api.options import Options
 from tritonpy.config.known_backends import BackendFiles
 from tritonpy.config.server import decode_options
+from tritonpy.config.server.server_config import DEFAULT_BACKEND_DIRECTORY
 from tritonpy.errors import PluginError
-from tritonpy.plugins.backend_folders import MODEL_FILE, PYTHON, BackendFolders
 from tritonpy.plugins.manager import PluginManager
 
 log = logging.getLogger("tritonpy.plugins")
@@ -22,6 +22,30 @@ log = logging.getLogger("tritonpy.plugins")
 HOOK = "tritonpy_backends"
 ISOLATION = "isolation"
 DEFAULT_MAX_BATCH_SIZE = 4  # Triton's default for models that can batch and have no maximum
+
+
+MODEL_FILE = "model.py"
+"""The file of a Python-based backend, and the `runtime` of its models."""
+PYTHON = "python"
+
+
+class BackendFolders:
+    """The folders below `root`, one per Python-based backend.
+
+    They may change while the server runs.
+    """
+
+    def __init__(self, root: str | Path = DEFAULT_BACKEND_DIRECTORY) -> None:
+        self._root = Path(root)
+
+    def folder(self, name: str) -> Path:
+        """Return the folder of the backend `name`, which need not exist."""
+        return self._root / name
+
+    def has(self, name: str) -> bool:
+        """Return whether the backend exists. Names that leave the root do not."""
+        is_plain = bool(name) and "/" not in name and name not in {".", ".."}
+        return is_plain and (self.folder(name) / MODEL_FILE).is_file()
 
 
 class IsolationOption(Options, frozen=True):

@@ -3,23 +3,97 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import os
 import sys
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 import pluggy
 
 from tritonpy import hookspecs
-from tritonpy.api.version import API_VERSION
+from tritonpy.api.options import API_VERSION
+from tritonpy.config import known_backends
 from tritonpy.errors import PluginError
 from tritonpy.installation import install_command
-from tritonpy.plugins.known_packages import package_of
-from tritonpy.plugins.registration import Registration
 
 GROUP = "tritonpy"
+
+
+PACKAGES = {
+    "tritonpy_schedulers": {
+        "dynamic": "tritonpy-batching-dynamic",
+        "sequence": "tritonpy-batching-sequence",
+        "ensemble": "tritonpy-ensemble",
+    },
+    "tritonpy_runners": {"process": "tritonpy-workers"},
+    "tritonpy_rate_limiters": {"execution_count": "tritonpy-rate-limiter"},
+    "tritonpy_repositories": {
+        "s3": "tritonpy-repo-cloud[s3]",
+        "gs": "tritonpy-repo-cloud[gs]",
+        "as": "tritonpy-repo-cloud[as]",
+    },
+    "tritonpy_frontends": {
+        "http": "tritonpy-frontend-http",
+        "grpc": "tritonpy-frontend-h2",
+        "metrics": "tritonpy-metrics-prometheus",
+    },
+    "tritonpy_frontend_hosts": {"processes": "tritonpy-frontend-processes"},
+    "tritonpy_transports": {"grpcio": "tritonpy-frontend-grpc"},
+    "tritonpy_authenticators": {"api_keys": "tritonpy-auth-api-keys", "jwt": "tritonpy-auth-jwt"},
+    "tritonpy_batch_policies": {"preferred": "tritonpy-batching-dynamic", "slo": "tritonpy-batching-slo"},
+    "tritonpy_sharings": {"fair": "tritonpy-queueing-fair"},
+    "tritonpy_routers": {"traffic": "tritonpy-traffic"},
+    "tritonpy_trace_sinks": {"opentelemetry": "tritonpy-trace-otel"},
+    "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
+    "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum", "sealed": "tritonpy-agent-sealed"},
+    "tritonpy_commands": {
+        "api-key": "tritonpy-auth-api-keys",
+        "bench": "tritonpy-bench",
+        "debug": "tritonpy-backend-python",
+        "seal": "tritonpy-agent-sealed",
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A registered name.
+
+    `target` is a class, or "module:Class", which is imported when needed. `owner` is the
+    distribution.
+    """
+
+    hook: str
+    name: str
+    target: type | str
+    owner: str
+    version: str
+
+    def load(self) -> Any:
+        """Return the class. Raises PluginError that names the owner if it cannot be imported."""
+        if not isinstance(self.target, str):
+            return self.target
+        name, _, attribute = self.target.partition(":")
+        try:
+            module = importlib.import_module(name)
+        except Exception as error:
+            raise PluginError(
+                f"plugin '{self.name}' of {self.owner} cannot be imported: {type(error).__name__}: {error}. "
+                f"Reinstall it ({install_command(self.owner, reinstall=True)}) or disable it under 'plugins: disable:'."
+            ) from error
+        if not hasattr(module, attribute):
+            raise PluginError(f"plugin '{self.name}' of {self.owner} names '{self.target}', which does not exist")
+        return getattr(module, attribute)
+
+
+def package_of(hook: str, name: str) -> str | None:
+    """Return the distribution that provides `name`, or None if it is unknown."""
+    if hook == "tritonpy_backends":
+        return known_backends.package_of(name)
+    return PACKAGES.get(hook, {}).get(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +274,17 @@ def _misspelled(error: pluggy.PluginValidationError, origins: Mapping[Any, tuple
         near = difflib.get_close_matches(name, names, 1)
         hints.append(f"'{name}'" + (f" (did you mean '{near[0]}'?)" if near else ""))
     return f"{owner} implements a hook that does not exist: {', '.join(hints) or error}"
+
+
+def frontend_classes(plugins: PluginManager, transports: Iterable[str]) -> Callable[[str], Any]:
+    """Return a function that finds the class of a frontend by its name.
+
+    `transports`, at most one, may carry the frontend. Raises PluginError for a transport that is
+    not installed. The returned function raises it for a frontend that is not installed.
+    """
+    carried = {
+        name: replace(transport, name=name, target=target)
+        for transport in [plugins.get("tritonpy_transports", chosen, "transport") for chosen in transports]
+        for name, target in transport.load().carries.items()
+    }
+    return lambda name: (carried.get(name) or plugins.get("tritonpy_frontends", name, "frontend")).load()

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from tritonpy.config.model_json import read_config_json
 from tritonpy.config.model_text import read_config_text
-from tritonpy.config.parsed_config import ParsedConfig
-from tritonpy.config.positions import Positions
-from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.problem import ConfigProblem, ParsedConfig, Positions
 from tritonpy.errors import InvalidArgument
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

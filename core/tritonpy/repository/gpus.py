@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tritonpy.config.server.device_settings import MIN_COMPUTE_CAPABILITY, DeviceSettings
+from tritonpy.config.server.sections import MIN_COMPUTE_CAPABILITY, DeviceSettings
 from tritonpy.device_memory import MemoryPools
 from tritonpy.devices import supported_gpus
 from tritonpy.runners.gpu_limits import GpuLimits

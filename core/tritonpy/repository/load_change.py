@@ -3,21 +3,154 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy.config.instance_changes import with_instances_of
+from tritonpy.api.repository import ModelListing
+from tritonpy.config.normalization import with_instances_of, without_instances
+from tritonpy.errors import Internal
 from tritonpy.model.loaded_model import LoadedModel
+from tritonpy.repository.config_file import CONFIG_FILE
 from tritonpy.repository.draining import DrainJob
-from tritonpy.repository.instance_update import InstanceUpdate, InstanceUpdater
 from tritonpy.repository.model_loader import ModelLoader
 from tritonpy.repository.model_table import ModelTable, State
 from tritonpy.repository.prepared_model import PreparedModel
-from tritonpy.repository.reuse_plan import Origins, plan_reuse
-from tritonpy.repository.version_loader import VersionLoader
+from tritonpy.repository.version_loader import VersionLoader, state_reason
+from tritonpy.runners.instance_slots import InstanceChange
+from tritonpy.runners.instances import Instances
+from tritonpy_protos.model_config_pb2 import ModelConfig
 
 log = logging.getLogger("tritonpy.repository")
+
+
+Origins = Mapping[int, PreparedModel]
+"""What each serving version was loaded from, by version."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReusePlan:
+    """The versions to load, the versions whose instances are updated, and the untouched ones."""
+
+    to_load: Sequence[int]
+    to_update: Sequence[LoadedModel] = ()
+    untouched: Sequence[LoadedModel] = ()
+
+
+def plan_reuse(
+    new: PreparedModel,
+    chosen: Sequence[int],
+    serving: Sequence[LoadedModel],
+    origins: Origins,
+    normalized: Callable[[ModelConfig], ModelConfig],
+) -> ReusePlan:
+    """Return the plan for the `chosen` versions of `new`.
+
+    Versions that a request does not name are untouched. A configuration read back from the server
+    counts as the one that it was completed from. Models with repository agents are always loaded,
+    because agents may do anything.
+    """
+    kept: list[LoadedModel] = []
+    if any(model.version in chosen for model in serving):
+        requested = without_instances(new.original_config), without_instances(normalized(new.original_config))
+        kept = [
+            model
+            for model in serving
+            if model.version in chosen and _unchanged(model, origins[model.version], new, requested)
+        ]
+    kept_versions = {model.version for model in kept}
+    to_load = [version for version in chosen if version not in kept_versions]
+    untouched = [model for model in serving if new.requested_versions and model.version not in new.requested_versions]
+    return ReusePlan(to_load, kept, untouched)
+
+
+def _unchanged(
+    model: LoadedModel, old: PreparedModel, new: PreparedModel, requested: tuple[ModelConfig, ModelConfig]
+) -> bool:
+    given, normalized = requested
+    return (
+        not (old.original_config.model_repository_agents.agents or new.original_config.model_repository_agents.agents)
+        and _content(old.listing, model.version) == _content(new.listing, model.version)
+        and (without_instances(old.original_config) == given or without_instances(model.config) == normalized)
+    )
+
+
+def _content(listing: ModelListing, version: int) -> Mapping[str, str]:
+    """Return the fingerprints of the files of a version and of those outside version folders.
+
+    Configuration files are excluded, as their contents are compared separately.
+    """
+    return {
+        path: fingerprint
+        for path, fingerprint in listing.files.items()
+        if path != CONFIG_FILE
+        and not path.startswith("configs/")
+        and (not _is_version(folder := path.partition("/")[0]) or folder == str(version))
+    }
+
+
+def _is_version(folder: str) -> bool:
+    return folder.isascii() and folder.isdigit()
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceUpdate:
+    """Serving versions, each with its new configuration and the prepared change of its instances."""
+
+    changes: Sequence[tuple[LoadedModel, ModelConfig, Instances, InstanceChange]] = ()
+
+    @property
+    def models(self) -> list[LoadedModel]:
+        """The updated versions."""
+        return [model for model, _, _, _ in self.changes]
+
+    def apply(self) -> None:
+        """Switch to the new configurations and instances."""
+        for model, config, instances, change in self.changes:
+            model.context.config = config
+            instances.make(change)
+
+    def discard(self) -> None:
+        """Close what was prepared; nothing changes."""
+        for _, _, instances, change in self.changes:
+            instances.drop(change)
+
+
+class InstanceUpdater:
+    """Prepares updates, and records failures in the model table."""
+
+    def __init__(self, table: ModelTable, loader: ModelLoader) -> None:
+        self._table = table
+        self._loader = loader
+
+    def prepare(self, models: Sequence[LoadedModel], new: PreparedModel) -> InstanceUpdate:
+        """Start the additional instances that the serving versions need.
+
+        Raises `Internal` with the reason; nothing is then left started.
+        """
+        changes: list[tuple[LoadedModel, ModelConfig, Instances, InstanceChange]] = []
+        for model in models:
+            try:
+                config = self._config(model.config, new)
+                instances = model.instances
+                assert instances is not None, "an ensemble is never updated in place: this is a bug"  # noqa: S101
+                if new.attempt is not None:
+                    model.context.cancellation = new.attempt.cancellation
+                changes.append((model, config, instances, instances.prepare(config)))
+            except Exception as error:
+                InstanceUpdate(changes).discard()
+                reason = state_reason(error)
+                self._table.set_remark(new.key, model.version, reason)
+                raise Internal(f"version {model.version} is at READY state: {reason};") from error
+        for model in models:
+            self._table.set_remark(new.key, model.version, "")
+        return InstanceUpdate(changes)
+
+    def _config(self, old: ModelConfig, new: PreparedModel) -> ModelConfig:
+        config = self._loader.normalized(with_instances_of(old, new.original_config))
+        self._loader.check(config, new)
+        return config
+
 
 if TYPE_CHECKING:
     from tritonpy.repository.budget.load_deadline import LoadDeadline

@@ -9,7 +9,7 @@ from tritonpy.api.engine import Engine
 from tritonpy.api.observer import Observer
 from tritonpy.api.repo_agent import RepoAgent
 from tritonpy.api.sharing import WaitingQueue
-from tritonpy.config.server.latency_settings import NO_LATENCIES, LatencySettings
+from tritonpy.config.server.sections import NO_LATENCIES, LatencySettings
 from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins.backends import Backends

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.api.repository import Repository
-from tritonpy.config.qualified_names import qualified_name
-from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.config.model_fit import qualified_name
+from tritonpy.config.server.sections import MemorySettings
 from tritonpy.errors import Internal, InvalidArgument, TritonError
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.draining import Drainer

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import getpass
+import hashlib
 import logging
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,29 +21,26 @@ from tritonpy.api.scheduler import Scheduler, SchedulerContext
 from tritonpy.batching.batch_layout import BatchLayout
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.config.completion import fill_backend, merge_auto_complete
-from tritonpy.config.model_files import file_name_problems, foreign_path_problems
+from tritonpy.config.folder_hints import layout_hint
+from tritonpy.config.known_backends import BackendFiles, formats
+from tritonpy.config.model_files import file_name_problems, foreign_path_problems, resolve_model_file
 from tritonpy.config.normalization import normalize
-from tritonpy.config.parsed_config import ParsedConfig
-from tritonpy.config.problem import ConfigProblem, InvalidConfig, refuse_problems
+from tritonpy.config.problem import ConfigProblem, InvalidConfig, ParsedConfig, refuse_problems
 from tritonpy.config.validate import validate
 from tritonpy.config.validate.batch_strategy import batch_library_problems
 from tritonpy.config.validate.identity import identity_problems
 from tritonpy.custom_metrics import ModelMetrics
-from tritonpy.errors import InvalidArgument, StartupError
-from tritonpy.model.labels import read_labels
+from tritonpy.errors import InvalidArgument, PluginError, StartupError
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.request_check import RequestCheck
 from tritonpy.model.warmup_samples import warmup_samples
-from tritonpy.plugins.backends import Backends
+from tritonpy.plugins.backends import MODEL_FILE, Backends
 from tritonpy.repository.agents import AgentChain
 from tritonpy.repository.config_file import read_config, string_parameters, with_positions
 from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.load_context import LoadContext
-from tritonpy.repository.load_hints import load_hint
 from tritonpy.repository.local import list_model
-from tritonpy.repository.model_identity import model_identity
 from tritonpy.repository.prepared_model import PreparedModel
-from tritonpy.repository.runtime import resolve_runtime
 from tritonpy.repository.shared_objects import SharedObjects, unload_shared
 from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
@@ -50,6 +50,136 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 
 SCHEDULERS = {"dynamic_batching": "dynamic", "sequence_batching": "sequence", "ensemble_scheduling": "ensemble"}
 _NO_EFFECT = "the parameter batch_policy '%s' has no effect: only dynamic_batching, and sequence_batching with 'oldest', use a policy"
+
+
+_MOST_FILES = 1000
+_ABOUT_LAYOUT = ("Could not determine backend", "unable to find '", "at least one version must be available")
+"""Error texts that wrong file names may cause."""
+
+
+def resolve_runtime(config: ModelConfig, backends: Backends) -> str:
+    """Return "model.py" if a Python-based backend serves the model, else the configured runtime.
+
+    Raises `InvalidArgument` if the configured Python-based backend is missing and no plugin serves
+    this runtime.
+    """
+    folders = backends.folders
+    if (
+        config.runtime == MODEL_FILE
+        and not folders.has(config.backend)
+        and not _plugin_serves_runtime(config, backends)
+    ):
+        raise InvalidArgument(
+            f"unable to find Python backend based backend library '{MODEL_FILE}' for model '{config.name}', "
+            f"searched: '{folders.folder(config.backend) / MODEL_FILE}'"
+        )
+    return config.runtime if backends.folder(config.backend, config.runtime) is None else MODEL_FILE
+
+
+def _plugin_serves_runtime(config: ModelConfig, backends: Backends) -> bool:
+    """Return whether a registered backend serves models with this runtime."""
+    try:
+        return config.runtime in backends.get(config.backend, config.runtime).runtimes
+    except PluginError:
+        return False
+
+
+def model_identity(context: ModelContext, shared: bool) -> bytes:
+    """Return the identity of the version being loaded: 32 bytes.
+
+    In a private cache the identity is random, so every reload invalidates the previous responses.
+    In a `shared` cache it is a digest of namespace, name, version, configuration and the contents
+    of all files. Other servers and later runs therefore find the responses. An ensemble's responses
+    are never shared: they depend on its members, whose contents are unknown here. Raises `OSError`
+    if a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    if not shared or context.config.HasField("ensemble_scheduling"):
+        digest.update(os.urandom(32))
+        return digest.digest()
+    settings = context.config.SerializeToString(deterministic=True)
+    for part in (context.namespace.encode(), context.name.encode(), b"%d" % context.version, settings):
+        _add(digest, part)
+    for path in _files(context.directory, context.path):
+        _add(digest, path.relative_to(context.directory).as_posix().encode())
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.digest()
+
+
+def _add(digest: hashlib._Hash, part: bytes) -> None:
+    digest.update(len(part).to_bytes(8, "little"))
+    digest.update(part)
+
+
+def _files(directory: Path, version: Path) -> list[Path]:
+    """Return the files of the version and those outside all version folders, such as labels."""
+    found = [path for path in version.rglob("*") if path.is_file()]
+    for entry in directory.iterdir():
+        if entry.is_file():
+            found.append(entry)
+        elif entry.is_dir() and not entry.name.isdigit() and entry.name != "configs":
+            found += [path for path in entry.rglob("*") if path.is_file()]
+    return sorted(set(found))
+
+
+def load_hint(
+    text: str, listing: ModelListing, directory: Path | None, installed: Callable[[], Iterable[BackendFiles]]
+) -> str:
+    """Return the hint to append to the error `text` of a load, with a full stop before it, or ""."""
+    hint = unreadable_hint(directory) if directory is not None else ""
+    if not hint and any(sign in text for sign in _ABOUT_LAYOUT):
+        hint = layout_hint(listing.name, listing.files, formats(list(installed())))
+    start = "" if text.endswith("\n") else " " if text.endswith(".") else ". "
+    return f"{start}{hint[:1].upper()}{hint[1:]}." if hint else ""
+
+
+def unreadable_hint(directory: Path) -> str:
+    """Return a hint about a file or folder that the server's user cannot read, or ""."""
+    for number, (path, is_folder) in enumerate(_entries(directory)):
+        if number >= _MOST_FILES:
+            break
+        if not os.access(path, os.R_OK | (os.X_OK if is_folder else 0), effective_ids=True):
+            kind, mode = ("folder", "a+rx") if is_folder else ("file", "a+r")
+            return f"the {kind} '{path}' cannot be read by user {_user()}: chmod {mode} '{path}'"
+    return ""
+
+
+def _entries(directory: Path) -> Iterator[tuple[str, bool]]:
+    if directory.is_dir():
+        yield str(directory), True
+    for folder, folders, files in os.walk(directory):
+        yield from ((os.path.join(folder, name), True) for name in folders)
+        yield from ((os.path.join(folder, name), False) for name in files)
+
+
+def _user() -> str:
+    try:
+        return f"'{getpass.getuser()}'" if os.geteuid() == os.getuid() else str(os.geteuid())
+    except (KeyError, OSError):
+        return str(os.geteuid())
+
+
+def read_labels(config: ModelConfig, directory: Path) -> Mapping[str, Sequence[str]]:
+    """Return the labels of each output that has a label file.
+
+    Raises `InvalidArgument` for a file that is missing or outside the model's folder.
+    """
+    labels: dict[str, Sequence[str]] = {}
+    for output in config.output:
+        if output.label_filename:
+            labels[output.name] = _lines(config.name, directory, output.label_filename)
+    return labels
+
+
+def _lines(model: str, directory: Path, filename: str) -> Sequence[str]:
+    path = resolve_model_file(filename, directory, directory)
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise InvalidArgument(
+            f"label file '{filename}' of model '{model}' cannot be read: {error.strerror} ({path})"
+        ) from error
 
 
 class ModelLoader:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonpy.api.repo_agent import AgentAction
-from tritonpy.config.positions import Positions
+from tritonpy.config.problem import Positions
 from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.dependencies import is_ensemble
 from tritonpy.repository.draining import GRACE_S, Drainer, DrainJob
 from tritonpy.repository.ensemble_reconciler import EnsembleReconciler
 from tritonpy.repository.ensemble_spec import EnsembleSpec
-from tritonpy.repository.idle_removal import remove_if_idle
 from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, unloaded_while_loading
 from tritonpy.repository.load_change import LoadChangeManager, LoadedVersions
 from tritonpy.repository.local import list_model
@@ -34,6 +34,23 @@ if TYPE_CHECKING:
     from tritonpy.repository.budget.memory_budget import MemoryBudget
 
 log = logging.getLogger("tritonpy.repository")
+
+
+def remove_if_idle(table: ModelTable, key: str, remove: Callable[[str], Sequence[DrainJob]]) -> Sequence[DrainJob]:
+    """Return the jobs from `remove`, or nothing if a version is in use or none is ready.
+
+    The locks of all versions are held meanwhile, so that no version can accept a request between
+    the check and the removal. Later requests are looked up again.
+    """
+    models = table.ready(key)
+    with ExitStack() as held:
+        for model in models:
+            held.enter_context(model.dispatcher.lock)
+        if not models or any(model.is_in_use() for model in models):
+            return ()
+        for model in models:
+            model.stop_accepting()
+        return remove(key)
 
 
 @dataclass(frozen=True, slots=True)

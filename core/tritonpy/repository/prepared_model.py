@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tritonpy.api.repository import ModelListing
-from tritonpy.config.positions import Positions
-from tritonpy.config.qualified_names import qualified_name
+from tritonpy.config.model_fit import qualified_name
+from tritonpy.config.problem import Positions
 from tritonpy.repository.agents import AgentChain
 from tritonpy.repository.load_attempts import LoadAttempt
 from tritonpy.repository.shared_objects import SharedObjects

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tritonpy.api.repository import ModelChanged, ModelListing, Repository
-from tritonpy.config.qualified_names import qualified_name
+from tritonpy.config.model_fit import qualified_name
 from tritonpy.redacted_urls import redact_urls
 
 DUPLICATE = "model appears in two or more repositories"

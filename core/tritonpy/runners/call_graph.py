@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from tritonpy.config.needed_steps import needed_steps
+from tritonpy.config.model_fit import called_model, needed_steps
 from tritonpy.config.normalization import instance_specs
-from tritonpy.config.qualified_names import called_model
-from tritonpy.errors import TritonError, Unavailable
-from tritonpy.runners.deadlock import find_cycle, find_stuck
+from tritonpy.errors import Internal, InvalidArgument, TritonError, Unavailable
 from tritonpy.runners.slot import Slot
-from tritonpy.types import Batch, InferRequest
+from tritonpy.types import Batch, InferRequest, Tensor
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
@@ -24,6 +22,33 @@ Node = Slot | InferRequest
 _INSTANCE_ADVICE = "make the call from a decoupled model after its 'execute' returned: it then holds no instance"
 _LOOP_ADVICE = "await 'async_exec' instead of 'exec', which blocks the event loop of all the coroutines of an instance"
 _Caller = TypeVar("_Caller", Batch, InferRequest)
+
+
+def check_model_call(call: InferRequest, inputs: Sequence[Tensor], find: Callable[[str, int], ModelConfig]) -> None:
+    """Raise the error that a call causes before it becomes a request.
+
+    `inputs` are the tensors that the model passed. `find(name, version)` returns the configuration
+    of a ready model or raises a `TritonError`.
+    """
+    name = call.model_name
+    try:
+        config = find(name, call.model_version)
+    except TritonError:
+        raise Internal(f"Failed for execute the inference request. Model '{name}' is not ready.") from None
+    if config.model_transaction_policy.decoupled and not call.accepts_decoupled:
+        raise Internal(
+            f"Model {name} is using the decoupled. The current BLS request call doesn't support models using the decoupled "
+            "transaction policy. Please use 'decoupled=True' argument to the 'exec' or 'async_exec' calls for decoupled models.'"
+        )
+    if len(call.inputs) != len(inputs):
+        names = [tensor.name for tensor in inputs]
+        twice = next(each for each in names if names.count(each) > 1)
+        raise InvalidArgument(f"input '{twice}' already exists in request").with_request_id(call.id)
+
+
+def refused_model_call(name: str, error: TritonError) -> Internal:
+    """Return the error that the calling model gets when its call to model `name` fails."""
+    return Internal(f"Model {name} - Error when running inference: {error.message}")
 
 
 class CallGraph:
@@ -218,3 +243,28 @@ def _refusal(caller: Node | None, path: list[Node], advice: str) -> Unavailable:
 
 def _name(node: Node) -> str:
     return f"instance '{node.name}'" if isinstance(node, Slot) else f"a request of model '{node.model_name}'"
+
+
+Waiter = TypeVar("Waiter", bound=Hashable)
+# A node can proceed when at least one member of each of its groups can. A node without groups or
+# without an entry is not blocked.
+Waits = Mapping[Waiter, Collection[Collection[Waiter]]]
+
+
+def find_stuck(waits: Waits[Waiter]) -> set[Waiter]:
+    """Return the nodes that can never proceed, in any order of events."""
+    held = set(waits)
+    while True:
+        free = {node for node in held if all(any(each not in held for each in group) for group in waits[node])}
+        if not free:
+            return held
+        held -= free
+
+
+def find_cycle(waits: Waits[Waiter], held: set[Waiter], start: Waiter) -> list[Waiter]:
+    """Return a path of stuck nodes from `start`, each waiting for the next, until one repeats."""
+    path = [start]
+    while path[-1] not in path[:-1]:
+        group = next(group for group in waits[path[-1]] if held.issuperset(group))
+        path.append(next(iter(group)))
+    return path

@@ -12,7 +12,7 @@ from pathlib import Path
 from tritonpy.api.backend import InstanceContext
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig
-from tritonpy.config.server.host_policy import HostPolicySettings, parse_cores
+from tritonpy.config.server.sections import HostPolicySettings, parse_cores
 from tritonpy_ipc.host_binding import bind_thread
 
 log = logging.getLogger("tritonpy.instance")

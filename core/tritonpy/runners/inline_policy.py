@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.config.parameters import parameter_bool
 from tritonpy.types import Batch
 from tritonpy_ipc.blocks import BlockView
 
@@ -26,6 +28,22 @@ _DECAY = 0.995  # factor by which each execution on the thread reduces the avera
 # After this many times the required number of fast inline executions, that number is halved.
 _RECOVERY_FACTOR = 64
 _MAX_REQUIRED = 1 << 20
+
+
+PARAMETER = "inline"
+
+
+def may_run_inline(model: ModelContext, backend: type[Backend]) -> bool:
+    """Return whether instances of `model` may run on the event loop.
+
+    The backend must be callable from any thread, its executions must end by themselves, and the
+    parameter `inline` must not forbid it. Raises `InvalidArgument` if the parameter is not a
+    boolean.
+    """
+    requested = PARAMETER not in model.parameters or parameter_bool(PARAMETER, model.parameters[PARAMETER])
+    config = model.config
+    waits = config.model_transaction_policy.decoupled or config.HasField("sequence_batching")
+    return requested and backend.runs_on_any_thread and not waits
 
 
 class BatchSize(NamedTuple):

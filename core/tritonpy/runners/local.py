@@ -19,7 +19,7 @@ from tritonpy.errors import Unavailable
 from tritonpy.runners.batch_callbacks import BatchCallbacks
 from tritonpy.runners.dispatcher import Dispatcher
 from tritonpy.runners.host_policies import HostPolicies
-from tritonpy.runners.inline_eligibility import may_run_inline
+from tritonpy.runners.inline_policy import may_run_inline
 from tritonpy.runners.local_instance import LocalInstance, ThreadInstance
 from tritonpy.runners.memory_report import MemoryReport, pooled_memory, reports_memory
 from tritonpy.runners.pooled_instance import PooledInstance, may_share_threads

@@ -5,15 +5,31 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, Protocol
+
+import numpy.typing as npt
 
 from tritonpy.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
-from tritonpy.shared_memory.memory import RegionMemory
 from tritonpy.shared_memory.object_key import check_key
 from tritonpy.types import CudaRegion, RegionKind, RegionSlice, SystemRegion
 
 _SIZE_MAX = 2**64 - 1
 _NAMES = {RegionKind.SYSTEM: "system", RegionKind.CUDA: "CUDA"}
 RegionSpec = SystemRegion | CudaRegion
+
+
+class RegionMemory(Protocol):
+    """The bytes of a region; the caller has checked offsets and sizes.
+
+    Any thread may use it. The memory is released with the last reference to the object and to the
+    views that it returned.
+    """
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return `size` bytes from `offset`, read-only. Raises TritonError if they do not exist."""
+
+    def write(self, offset: int, array: npt.NDArray[Any]) -> None:
+        """Copy `array` to `offset`. Raises TritonError if the memory does not exist."""
 
 
 class Region:

@@ -2,19 +2,125 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import logging
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta
 
 from tritonpy.api.options import Options
 from tritonpy.api.trace_sink import TraceSink
-from tritonpy.tracing.json_text import records
 from tritonpy.tracing.rule import TraceRule
-from tritonpy.tracing.trace_file import TraceFile
-from tritonpy.types.trace import TraceFamily
+from tritonpy.types import Tensor
+from tritonpy.types.trace import TensorCopy, Trace, TraceFamily
 
 _MAX_PENDING = 64 * 2**20  # bytes; Triton keeps everything in memory
+
+
+_BINARY = frozenset({"FP16", "BF16"})  # Triton omits these: C++ has no such number types
+
+
+log = logging.getLogger("tritonpy.tracing")
+
+
+class TraceFile:
+    """Trace files, each with one JSON array.
+
+    Write errors lose traces and are logged once until a write succeeds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._numbers = itertools.count()
+        self._size = 0  # bytes written to FILE
+        self._failing = False
+
+    def append(self, texts: Sequence[bytes]) -> None:
+        """Append to FILE. The first call replaces an existing file; `close` completes the JSON."""
+        text = (b"," if self._size else b"[") + b",".join(texts)
+        self._write_at_end(text)
+
+    def write_next(self, texts: Sequence[bytes]) -> None:
+        """Write a complete file with the next number."""
+        path = self._path.with_name(f"{self._path.name}.{next(self._numbers)}")
+        try:
+            path.write_bytes(b"[%b]" % b",".join(texts))
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            self._failed(path, error)
+        else:
+            self._failing = False
+
+    def close(self) -> None:
+        """Complete FILE if it was written."""
+        if self._size:
+            self._write_at_end(b"]")
+
+    def _write_at_end(self, text: bytes) -> None:
+        try:
+            with self._path.open("r+b" if self._size else "wb") as file:
+                file.seek(self._size)
+                file.truncate()  # remove a partial write to a full disk
+                file.write(text)
+        except OSError as error:
+            self._failed(self._path, error)
+        else:
+            self._size += len(text)
+            self._failing = False
+
+    def _failed(self, path: Path, error: OSError) -> None:
+        if not self._failing:
+            log.error("traces are lost: cannot write '%s': %s", path, error.strerror)
+        self._failing = True
+
+
+def records(family: TraceFamily) -> bytes:
+    """Return the records of all traces of `family` as JSON objects, separated by commas."""
+    return b",".join([msgspec.json.encode(record) for trace in family.traces for record in _records(trace)])
+
+
+def _records(trace: Trace) -> Iterator[dict[str, Any]]:
+    for note in trace.notes:
+        if isinstance(note, TensorCopy):
+            yield {"id": trace.id, "activity": note.activity, "tensor": _tensor(note.tensor)}
+            continue
+        if note.name == "REQUEST_START":
+            yield _identity(trace)
+        yield {"id": trace.id, "timestamps": [{"name": note.name, "ns": note.ns}]}
+
+
+def _identity(trace: Trace) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "id": trace.id,
+        "model_name": trace.model_name,
+        "model_version": trace.model_version,
+    }
+    if trace.request_id:
+        record["request_id"] = trace.request_id
+    if trace.parent_id:
+        record["parent_id"] = trace.parent_id
+    return record
+
+
+def _tensor(tensor: Tensor) -> dict[str, str]:
+    shape = ",".join([str(dimension) for dimension in tensor.shape])
+    return {"name": tensor.name, "data": _elements(tensor), "shape": shape, "dtype": tensor.datatype}
+
+
+def _elements(tensor: Tensor) -> str:
+    if tensor.datatype in _BINARY:
+        return ""
+    if tensor.datatype == "BYTES":
+        return ",".join([f'"{text.decode(errors="backslashreplace")}"' for text in tensor.strings()])
+    values = tensor.data.ravel().tolist()
+    if tensor.datatype.startswith("FP"):
+        return ",".join(["%g" % value for value in values])  # noqa: UP031 - C++'s notation
+    return ",".join([str(int(value)) for value in values])
 
 
 class FileOptions(Options, frozen=True):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tritonpy.api.trace_settings import TraceChanges, TraceSettings
+from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.errors import InvalidArgument, Unsupported
 
 _LEVELS = ("TIMESTAMPS", "TENSORS")

@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from tritonpy.types.batch import Batch
-from tritonpy.types.compute_times import ComputeTimes
-from tritonpy.types.datatypes import DATATYPE_OF_NUMBER, DATATYPES, DTYPES, ITEMSIZES, DataType, datatype_of
+from tritonpy.types.datatypes import (
+    DATATYPE_OF_NUMBER,
+    DATATYPES,
+    DTYPES,
+    ITEMSIZES,
+    DataType,
+    datatype_of,
+    decode_strings,
+    encode_strings,
+    string_offsets,
+)
 from tritonpy.types.flow_control import FlowControl
 from tritonpy.types.region import CudaRegion, RegionKind, RegionSlice, SystemRegion
-from tritonpy.types.request import NO_PARAMETERS, InferRequest, OutputSpec, Owner, ParameterValue, SequenceInfo
-from tritonpy.types.response import InferResponse
-from tritonpy.types.sink import CallbackSink, LoopQueueSink, LoopSink, Sink
-from tritonpy.types.stream_sink import StreamSink
-from tritonpy.types.strings import decode_strings, encode_strings, string_offsets
-from tritonpy.types.synthetic_parent import synthetic_parent
+from tritonpy.types.request import (
+    NO_PARAMETERS,
+    Batch,
+    CallbackSink,
+    ComputeTimes,
+    InferRequest,
+    InferResponse,
+    LoopQueueSink,
+    LoopSink,
+    OutputSpec,
+    Owner,
+    ParameterValue,
+    SequenceInfo,
+    Sink,
+    StreamSink,
+    synthetic_parent,
+)
 from tritonpy.types.tensor import CPU, Tensor
 from tritonpy.types.trace import Trace, TraceFamily, TraceLevel
 

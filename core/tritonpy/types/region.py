@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:
-    from tritonpy.types.request import InferRequest
-    from tritonpy.types.response import InferResponse
+    from tritonpy.types.request import InferRequest, InferResponse
     from tritonpy.types.tensor import Tensor
 
 

@@ -9,8 +9,15 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.types.datatypes import DATATYPES, DTYPES, ITEMSIZES, datatype_of
-from tritonpy.types.strings import decode_strings, encode_strings, string_offsets
+from tritonpy.types.datatypes import (
+    DATATYPES,
+    DTYPES,
+    ITEMSIZES,
+    datatype_of,
+    decode_strings,
+    encode_strings,
+    string_offsets,
+)
 
 CPU = (1, 0)  # DLPack's (type, id) of host memory
 

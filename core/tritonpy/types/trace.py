@@ -12,8 +12,7 @@ from tritonpy.clock import now_ns
 from tritonpy.types.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tritonpy.types.request import InferRequest
-    from tritonpy.types.response import InferResponse
+    from tritonpy.types.request import InferRequest, InferResponse
 
 _ids = itertools.count(1)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.cuda_calls import CudaCalls
 from tritonpy.device_memory import MemoryPools, ModelMemory
 from tritonpy_backend_trt import cuda, plugin_libraries

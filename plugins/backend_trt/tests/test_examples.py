@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonpy.config.server.device_settings import DeviceSettings
+from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.cuda_calls import CudaCalls
 from tritonpy.device_memory import MemoryPools
 from tritonpy.devices import visible_gpus

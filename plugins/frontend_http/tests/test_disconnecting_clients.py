@@ -14,7 +14,7 @@ import time
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from tritonpy.network.http1.lingering_close import LingeringClose
+from tritonpy.network.http1.connection import LingeringClose
 from tritonpy_frontend_http.infer_calls import HttpInferCall
 from tritonpy_frontend_http.protocol import InferCycle, InferProtocol
 from tritonpy_frontend_http.tls_options import HttpTlsOptions

@@ -10,7 +10,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from tritonpy.api.engine import Engine
-from tritonpy.api.tracer import Tracer
+from tritonpy.api.trace_sink import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_frontend_processes import kinds

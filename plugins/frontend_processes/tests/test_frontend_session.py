@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plugins.frontend_processes.tests.linked import FrontendEnd, linked
-from tritonpy.api.forwarding_engine import ForwardingEngine
+from tritonpy.api.router import ForwardingEngine
 from tritonpy.errors import Internal, QueueFull
 from tritonpy.types import FlowControl, InferRequest, InferResponse, StreamSink, Tensor
 from tritonpy_frontend_processes import kinds

@@ -7,7 +7,7 @@ import sys
 import msgspec
 import pytest
 
-from tritonpy.api.claim import Claim
+from tritonpy.api.frontend import Claim
 from tritonpy.config.server import decode_server_config
 from tritonpy.errors import StartupError
 from tritonpy.logs import LogSettings

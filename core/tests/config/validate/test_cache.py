@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.config.validate.cache import cache_problems
+from tritonpy.config.validate.rules import cache_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 

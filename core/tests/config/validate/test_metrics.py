@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.config.validate.metrics import metrics_problems
+from tritonpy.config.validate.rules import metrics_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 FAMILY = 'metric_identifier { family: "f" }'

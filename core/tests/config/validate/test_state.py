@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.config.validate.state import state_problems
+from tritonpy.config.validate.sequence import state_problems
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 BARE = 'state { input_name: "s" output_name: "o" data_type: TYPE_FP32 dims: -1 }'

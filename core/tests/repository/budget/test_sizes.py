@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.api.engine import MemoryUsage
-from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.config.server.sections import MemorySettings
 from tritonpy.repository.budget.sizes import (
     ALL,
     MemoryLimits,

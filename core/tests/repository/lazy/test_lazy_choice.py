@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tritonpy.api.repository import ModelListing, RepositoryContext
-from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.config.server.sections import MemorySettings
 from tritonpy.errors import InvalidArgument
 from tritonpy.repository.lazy.lazy_choice import lazy_choice
 from tritonpy.repository.local import LocalRepository

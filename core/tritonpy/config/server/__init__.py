@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritonpy.config.server.byte_size import ByteSize
+from tritonpy.config.server.expectation import ByteSize
 from tritonpy.config.server.invalid_server_config import InvalidServerConfig
 from tritonpy.config.server.option_decoder import decode_options
 from tritonpy.config.server.server_config import ServerConfig, decode_server_config

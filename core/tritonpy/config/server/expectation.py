@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import enum
+import re
 import types
 import typing
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Union
 
 import msgspec
-
-from tritonpy.config.server.byte_size import UNIT
 
 _WORDS = {int: "an integer", float: "a number", bool: "true or false", str: "text", type(None): "nothing"}
 _LIMITS = {
@@ -21,6 +20,32 @@ _LIMITS = {
     "multiple_of": "in steps of {}",
 }
 _LENGTHS = {"min_length": "of length {} or more", "max_length": "of length {} at most", "pattern": "matching {}"}
+
+
+UNIT = {"unit": "bytes"}
+
+ByteSize = Annotated[int, msgspec.Meta(extra=UNIT)]
+"""The type of an option for a size: 67108864 and "64MiB" are equal.
+
+An option adds its bounds like this: `Annotated[ByteSize, msgspec.Meta(gt=0, description="…")]`.
+"""
+
+_DECIMAL = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
+_BINARY = {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_FACTORS = _DECIMAL | _BINARY
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", re.ASCII)
+
+
+def parse_byte_size(text: str) -> int:
+    """Return the number of bytes; "MB" is 10**6, "MiB" is 2**20.
+
+    Raises ValueError for other texts.
+    """
+    match = _SIZE.fullmatch(text)
+    if match is None or match[2].lower() not in _FACTORS:
+        raise ValueError(f"'{text}' is not a size in bytes")
+    factor = _FACTORS[match[2].lower()]
+    return int(match[1]) * factor if "." not in match[1] else int(float(match[1]) * factor)
 
 
 def split_annotation(annotation: Any) -> tuple[Any, list[msgspec.Meta]]:

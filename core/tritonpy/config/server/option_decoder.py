@@ -9,10 +9,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tritonpy.config.name_suggestions import unknown_name
-from tritonpy.config.problem import ConfigProblem
-from tritonpy.config.server.byte_size import parse_byte_size
-from tritonpy.config.server.expectation import expectation, is_byte_size, split_annotation, union_members
+from tritonpy.config.problem import ConfigProblem, unknown_name
+from tritonpy.config.server.expectation import (
+    expectation,
+    is_byte_size,
+    parse_byte_size,
+    split_annotation,
+    union_members,
+)
 from tritonpy.config.server.invalid_server_config import InvalidServerConfig
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -9,16 +9,23 @@ import msgspec
 from msgspec import Meta
 
 from tritonpy.config.problem import ConfigProblem
-from tritonpy.config.server.byte_size import ByteSize
-from tritonpy.config.server.device_settings import DeviceSettings, device_problems
-from tritonpy.config.server.host_policy import HostPolicySettings, parse_cores
+from tritonpy.config.server.expectation import ByteSize
 from tritonpy.config.server.invalid_server_config import InvalidServerConfig
-from tritonpy.config.server.latency_settings import LatencySettings, parse_quantiles
-from tritonpy.config.server.memory_settings import MemorySettings, memory_problems
 from tritonpy.config.server.option_decoder import decode_options
-from tritonpy.config.server.rate_limit_settings import RateLimitSettings, parse_resource
 from tritonpy.config.server.relative_paths import DEFAULT_REPOSITORY
-from tritonpy.config.server.trace_config import TraceConfig
+from tritonpy.config.server.sections import (
+    DeviceSettings,
+    HostPolicySettings,
+    LatencySettings,
+    MemorySettings,
+    RateLimitSettings,
+    TraceConfig,
+    device_problems,
+    memory_problems,
+    parse_cores,
+    parse_quantiles,
+    parse_resource,
+)
 from tritonpy.logs import LogSettings
 
 RawOptions = dict[str, Any]

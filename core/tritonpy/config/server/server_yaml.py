@@ -11,8 +11,7 @@ from typing import Any
 
 import yaml
 
-from tritonpy.config.positions import Position, Positions
-from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.problem import ConfigProblem, Position, Positions
 from tritonpy.config.server.invalid_server_config import InvalidServerConfig
 from tritonpy.errors import StartupError
 

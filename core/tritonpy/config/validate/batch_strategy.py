@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from tritonpy.config.positions import entry
-from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.problem import ConfigProblem, entry
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 PARAMETER = "TRITON_BATCH_STRATEGY_PATH"

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tritonpy.config.known_backends import ENSEMBLE_PLATFORM
-from tritonpy.config.positions import entry
-from tritonpy.config.problem import ConfigProblem
+from tritonpy.config.problem import ConfigProblem, entry
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelEnsembling
 
 

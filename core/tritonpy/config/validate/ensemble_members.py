@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tritonpy.config.dims import WILDCARD, dims_text
-from tritonpy.config.positions import entry
-from tritonpy.config.problem import ConfigProblem
-from tritonpy.config.qualified_names import qualified_name
+from tritonpy.config.model_fit import WILDCARD, dims_text, qualified_name
+from tritonpy.config.problem import ConfigProblem, entry
 from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelEnsembling, ModelInput, ModelOutput
 
 

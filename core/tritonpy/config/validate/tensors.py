@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tritonpy.config.dims import MAX_SIZE, WILDCARD, element_count, trunk_counts
 from tritonpy.config.known_backends import TENSORRT_PLATFORM
+from tritonpy.config.model_fit import MAX_SIZE, WILDCARD, element_count, trunk_counts
 from tritonpy.config.problem import ConfigProblem
 from tritonpy_protos.model_config_pb2 import DataType, ModelConfig, ModelInput, ModelOutput
 

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from tritonpy.api.options import Options
-from tritonpy.config.server.byte_size import ByteSize
+from tritonpy.config.server.expectation import ByteSize
 
 _SHORTEST_PERIOD_S = 0.01  # an event loop's clock has milliseconds
 

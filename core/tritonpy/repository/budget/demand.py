@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tritonpy.config.parameters import parameter_bytes
-from tritonpy.config.server.memory_settings import HOST
+from tritonpy.config.server.sections import HOST
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.budget.estimate import estimate
 from tritonpy.repository.budget.sizes import ALL, Sizes, bytes_in, max_sizes, scale_sizes, sizes_of, sum_sizes

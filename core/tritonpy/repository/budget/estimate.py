@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy.config.server.memory_settings import HOST
+from tritonpy.config.server.sections import HOST
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.config.server.sections import MemorySettings
 from tritonpy.repository.budget.capacity import MemoryCapacity
 from tritonpy.repository.budget.demand import DemandEstimator
 from tritonpy.repository.budget.memory_budget import MemoryBudget

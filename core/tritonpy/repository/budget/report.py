@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tritonpy.custom_metrics.kind import MetricKind
-from tritonpy.custom_metrics.snapshot import FamilySnapshot, MetricSnapshot
+from tritonpy.custom_metrics.registry import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy.repository.budget.sizes import ALL, Sizes, bytes_in
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tritonpy.api.engine import MemoryUsage
-from tritonpy.config.server.memory_settings import HOST, MemorySettings
+from tritonpy.config.server.sections import HOST, MemorySettings
 
 Sizes = Mapping[str, int]
 """Bytes by device."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tritonpy.config.model_json import read_config_json
 from tritonpy.config.model_text import read_config_text
 from tritonpy.config.parameters import parameter_bool
-from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.config.server.sections import MemorySettings
 from tritonpy.repository.config_file import CONFIG_FILE
 from tritonpy.repository.sources import FoundModel
 

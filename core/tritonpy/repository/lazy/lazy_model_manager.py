@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.config.server.sections import MemorySettings
 from tritonpy.errors import TritonError, Unavailable
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.budget.capacity_errors import DemandExceeded, InsufficientCapacity

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from tritonpy.clock import now_ns
-from tritonpy.config.server.memory_settings import MemorySettings
+from tritonpy.config.server.sections import MemorySettings
 from tritonpy.error_ids import internal_error
 from tritonpy.errors import DecoupledRefused, NotFound, TritonError, Unavailable
 from tritonpy.model.loaded_model import LoadedModel

@@ -8,8 +8,8 @@ import pytest
 
 from plugins.frontend_processes.tests.linked import linked
 from tritonpy.api.engine import Engine
-from tritonpy.api.forwarding_engine import ForwardingEngine
 from tritonpy.api.operation import OperationCall
+from tritonpy.api.router import ForwardingEngine
 from tritonpy.errors import Cancelled, DecoupledRefused
 from tritonpy.types import InferRequest, Tensor
 from tritonpy_testing.contracts.engine import EngineContract

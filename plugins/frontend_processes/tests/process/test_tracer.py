@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from plugins.frontend_processes.tests.linked import linked
 from plugins.frontend_processes.tests.test_frontend_session import until
-from tritonpy.api.trace_settings import TraceSettings
-from tritonpy.api.trace_sink import TraceSink
+from tritonpy.api.trace_sink import TraceSettings, TraceSink
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.types import InferRequest, TraceFamily
 from tritonpy_frontend_processes.start_message import TracerState
