@@ -12,6 +12,7 @@ from tritonpy import Transport
 from tritonpy.errors import PluginError
 from tritonpy.hookspecs import hookimpl, registration_hooks
 from tritonpy.plugins import PluginManager, Registration, make_plugin_manager
+from tritonpy.plugins import manager as manager_module
 from tritonpy.plugins.manager import PACKAGES, frontend_classes, package_of
 from tritonpy.repository import builtin
 

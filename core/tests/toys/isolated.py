@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
+import tritonpy_workers
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.api.options import Options
 from tritonpy.custom_metrics import MetricKind
@@ -37,7 +38,7 @@ def isolating(repository: ModelRepository, plugin: ToyPlugin, **settings: Any) -
     sys.path.append(str(ROOT))
     try:
         config = {"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings
-        with running_server(config, [plugin], installed=False) as server:
+        with running_server(config, [plugin, tritonpy_workers], installed=False) as server:
             yield server
     finally:
         sys.path.remove(str(ROOT))
