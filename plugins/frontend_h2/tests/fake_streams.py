@@ -16,11 +16,11 @@ from tritonpy import FrontendContext, Tracer
 from tritonpy_frontend_grpc.call_options import GrpcCallOptions
 from tritonpy_frontend_grpc.wire.call_server import CallServer
 from tritonpy_frontend_h2.grpc_calls import GrpcCalls
-from tritonpy_frontend_h2.http2 import calls
 from tritonpy_frontend_h2.task_call import H2TaskCall
+from tritonpy_http2 import Http2CallStream
 
 
-class FakeStream(RecordingStream, calls.Http2CallStream):
+class FakeStream(RecordingStream, Http2CallStream):
     """One request. The call holds `held` body bytes; `sending` pieces of the response wait for the client."""
 
     def __init__(self) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 import ssl
@@ -7,9 +8,30 @@ import ssl
 import pytest
 import trustme
 
-from tritonpy import StartupError, TlsOptions, UnixSocket
+from plugins.frontend_grpc.tests.fake_engine import WAIT_S, eventually, run
+from plugins.frontend_grpc.tests.frames import PREFACE, SETTINGS, frame
+from tritonpy import RequestMemory, StartupError, TlsOptions, UnixSocket
 from tritonpy_frontend_grpc.addresses import claim_address
-from tritonpy_frontend_h2.listeners import BACKLOG, listen_on_claim, listen_on_port, tls_context
+from tritonpy_frontend_grpc.connection_options import ConnectionOptions
+from tritonpy_frontend_h2.listeners import BACKLOG, Http2Listener, listen_on_claim, listen_on_port, tls_context
+from tritonpy_http2 import IGNORED_BODY, NO_TRAILERS, Http2Calls, encode
+
+HEADERS = 1
+REQUEST = encode([(b":method", b"POST"), (b":scheme", b"http"), (b":path", b"/"), (b":authority", b"here")])
+
+
+class RecordingCalls(Http2Calls):
+    """Records streams and ignores their bodies."""
+
+    def __init__(self):
+        self.streams = []
+
+    def begin(self, stream, headers, ended):
+        self.streams.append(stream)
+        return IGNORED_BODY
+
+    def refuse(self, stream, size, limit):
+        raise NotImplementedError
 
 
 def close(listening):
@@ -136,3 +158,26 @@ def test_an_invalid_tls_file_is_named(tmp_path):
     (tmp_path / "key").write_text("nonsense")
     with pytest.raises(StartupError, match=r"frontends\.grpc\.tls\.key_file"):
         tls_context(pem.options(), logging.getLogger(__name__))
+
+
+def test_a_stopping_listener_refuses_connections_and_waits_for_calls():
+    async def scenario():
+        calls = RecordingCalls()
+        listener = Http2Listener(calls, ConnectionOptions(), None, logging.getLogger(__name__), RequestMemory())
+        listening = listen_on_port("127.0.0.1", 0, reuse=False)
+        listener.serve(listening.sockets)
+        address = "127.0.0.1", listening.sockets[0].getsockname()[1]
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(PREFACE + frame(SETTINGS) + frame(HEADERS, 5, 1, REQUEST))
+        await eventually(lambda: calls.streams)
+        stopping = asyncio.create_task(listener.stop(WAIT_S))
+        await asyncio.sleep(0.05)
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*address)
+        assert not stopping.done()
+        calls.streams[0].send(encode([(b":status", b"200")]), (b"done",), NO_TRAILERS)
+        await stopping
+        assert b"done" in await reader.read()
+        writer.close()
+
+    run(scenario)

@@ -12,8 +12,8 @@ from plugins.frontend_grpc.tests.wire.scenarios.task_call import *  # noqa: F403
 from tritonpy import Internal
 from tritonpy_frontend_grpc.wire.compression import Compression
 from tritonpy_frontend_grpc.wire.head import CallHead
-from tritonpy_frontend_h2.http2.calls import Http2CallStream
 from tritonpy_frontend_h2.task_call import H2TaskCall
+from tritonpy_http2 import Http2CallStream
 
 
 class FullStream(Http2CallStream):

@@ -12,8 +12,14 @@ from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_grpc.wire.call_server import GRACE_S, CallServer
 from tritonpy_frontend_h2.grpc_calls import GrpcCalls
-from tritonpy_frontend_h2.listeners import BACKLOG, Listening, listen_on_claim, listen_on_port, tls_context
-from tritonpy_frontend_h2.server import Http2Server
+from tritonpy_frontend_h2.listeners import (
+    BACKLOG,
+    Http2Listener,
+    Listening,
+    listen_on_claim,
+    listen_on_port,
+    tls_context,
+)
 
 
 class H2GrpcFrontend(Frontend):
@@ -33,7 +39,7 @@ class H2GrpcFrontend(Frontend):
         self._address = ""
         self._socket: UnixSocket | None = None
         self._call_server: CallServer
-        self._server: Http2Server
+        self._listener: Http2Listener
         self._calls: GrpcCalls
 
     async def start(self, engine: Engine) -> None:
@@ -41,13 +47,13 @@ class H2GrpcFrontend(Frontend):
         context = tls_context(self.options.tls, self.context.log)
         self._call_server = CallServer(engine, self.options, self.context)
         self._calls = GrpcCalls(self._call_server)
-        self._server = Http2Server(self._calls, self.options, context, self.context.log, self.context.memory)
         sockets, self._address = self._listen()
-        self._server.serve(sockets)
+        self._listener = Http2Listener(self._calls, self.options, context, self.context.log, self.context.memory)
+        self._listener.serve(sockets)
 
     def accept(self, accepted: socket.socket) -> None:
         """Serve a connection accepted on a shared port."""
-        self._server.accept(accepted)
+        self._listener.accept(accepted)
 
     def is_encrypted(self) -> bool:
         """Return whether TLS is configured."""
@@ -55,7 +61,7 @@ class H2GrpcFrontend(Frontend):
 
     def serve_http(self, connection: Callable[[], asyncio.Protocol]) -> None:
         """Serve each stream that is not gRPC with an in-memory HTTP/1.1 connection."""
-        from tritonpy_frontend_h2.http1_stream import begin_http1
+        from tritonpy_http2.http1_stream import begin_http1
 
         self._calls.begin_http = partial(begin_http1, connection)
 
@@ -79,13 +85,13 @@ class H2GrpcFrontend(Frontend):
     async def drain(self) -> None:
         """Refuse inference, report NOT_SERVING, and wait until all responses are delivered."""
         await self._call_server.drain()
-        await self._server.delivered()
+        await self._listener.delivered()
 
     async def stop(self) -> None:
         """End open calls, then close the connections."""
         if self._address:
             await self._call_server.close()
-            await self._server.stop(GRACE_S)
+            await self._listener.stop(GRACE_S)
         if self._socket is not None:
             self._socket.remove()
 

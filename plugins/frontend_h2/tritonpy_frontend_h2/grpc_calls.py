@@ -11,13 +11,13 @@ from tritonpy_frontend_grpc.wire.call_server import INFER
 from tritonpy_frontend_grpc.wire.head import CallHead, is_grpc_type
 from tritonpy_frontend_grpc.wire.response_headers import status_and_trailers
 from tritonpy_frontend_h2.header_blocks import NOT_GRPC_BLOCK, refusal_block
-from tritonpy_frontend_h2.http2.calls import IGNORED_BODY, UNCOUNTED, Http2Calls, Receiver
 from tritonpy_frontend_h2.infer_call import H2InferCall
 from tritonpy_frontend_h2.task_call import H2TaskCall
+from tritonpy_http2 import IGNORED_BODY, UNCOUNTED, Http2Calls, Receiver
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.wire.call_server import CallServer
-    from tritonpy_frontend_h2.http2.calls import Headers, Http2CallStream
+    from tritonpy_http2 import Headers, Http2CallStream
 
 MAX_HEADS = 4096
 MAX_FIELDS = 32

@@ -11,7 +11,7 @@ from tritonpy_frontend_grpc.wire.response_headers import (
     RESPONSE_HEADERS,
     UNSUPPORTED_MEDIA_TYPE,
 )
-from tritonpy_frontend_h2.http2.encode import encode
+from tritonpy_http2 import encode
 
 _STATUS_OK = (b":status", b"200")
 

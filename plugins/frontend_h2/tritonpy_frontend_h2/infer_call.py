@@ -11,14 +11,14 @@ from tritonpy_frontend_grpc.wire.message_frames import PREFIX, check_length, pre
 from tritonpy_frontend_grpc.wire.response_headers import compressed_headers
 from tritonpy_frontend_grpc.wire.wire_call import INCOMPLETE, MORE_MESSAGES
 from tritonpy_frontend_h2.header_blocks import END, START, refusal_block, response_head_block
-from tritonpy_frontend_h2.http2.calls import Receiver
 from tritonpy_frontend_h2.long_message import LongMessage, is_long
+from tritonpy_http2 import Receiver
 
 if TYPE_CHECKING:
     from tritonpy import ClientMemory
     from tritonpy_frontend_grpc.service import InferenceService
     from tritonpy_frontend_grpc.wire.head import CallHead, Headers
-    from tritonpy_frontend_h2.http2.calls import Http2CallStream
+    from tritonpy_http2 import Http2CallStream
 
 
 class H2InferCall(WireInferCall, Receiver):

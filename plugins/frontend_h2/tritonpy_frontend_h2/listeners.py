@@ -1,18 +1,70 @@
-"""Listening sockets of the gRPC frontend, and their TLS context."""
+"""The listening sockets of the gRPC frontend, their TLS context, and the HTTP/2 server behind them."""
 
 from __future__ import annotations
 
 import errno
 import logging
+import math
 import socket
 import ssl
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tritonpy import Claim, TlsOptions
+from tritonpy import Acceptor, Claim, Evictable, RequestMemory, TlsOptions, delivered
 from tritonpy_frontend_grpc.addresses import format_host, listen_error
+from tritonpy_frontend_grpc.connection_options import ConnectionOptions
+from tritonpy_http2 import Http2Calls, Http2Protocol, Http2Server, PingRules, TimeoutSettings
 
 BACKLOG = 2048
 _FAMILIES = (socket.AF_INET, socket.AF_INET6)
+
+Evictable.register(Http2Protocol)  # it has the methods, but the library knows nothing of tritonpy
+
+
+class Http2Listener:
+    """Accepts connections and serves `calls` on them, encrypted if `tls` is set."""
+
+    def __init__(
+        self,
+        calls: Http2Calls,
+        options: ConnectionOptions,
+        tls: ssl.SSLContext | None,
+        log: logging.Logger,
+        memory: RequestMemory,
+    ) -> None:
+        self._server = Http2Server(
+            calls,
+            ping_rules=_ping_rules(options),
+            timeouts=_timeout_settings(options),
+            max_connections=options.max_connections,
+            make_account=memory.client,
+        )
+        self._acceptor = Acceptor(
+            "gRPC",
+            self._server.make_protocol,
+            self._server.connections,
+            log,
+            tls,
+            self._server.timeouts.handshake,
+        )
+
+    def serve(self, sockets: Sequence[socket.socket]) -> None:
+        """Accept connections from non-blocking listening sockets."""
+        self._acceptor.listen(sockets)
+
+    def accept(self, accepted: socket.socket) -> None:
+        """Serve a connection accepted by another listener."""
+        self._acceptor.adopt(accepted)
+
+    async def delivered(self) -> None:
+        """Wait until all clients have read their responses or have stopped reading."""
+        await delivered(self._server.unread_bytes)
+
+    async def stop(self, grace_s: float) -> None:
+        """Stop accepting, wait up to `grace_s` for open calls, and close all connections."""
+        self._acceptor.close()
+        await self._acceptor.closed()
+        await self._server.stop(grace_s)
 
 
 class Listening(NamedTuple):
@@ -89,3 +141,24 @@ def tls_context(options: TlsOptions, log: logging.Logger) -> ssl.SSLContext | No
 def _speak_http2(context: ssl.SSLContext) -> None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["h2"])
+
+
+def _ping_rules(options: ConnectionOptions) -> PingRules:
+    return PingRules(
+        options.http2_min_recv_ping_interval_without_data_ms / 1000,
+        options.http2_max_ping_strikes,
+        options.keepalive_permit_without_calls,
+    )
+
+
+def _timeout_settings(options: ConnectionOptions) -> TimeoutSettings:
+    return TimeoutSettings(
+        options.handshake_timeout_ms / 1000,
+        options.keepalive_time_ms / 1000,
+        options.keepalive_timeout_ms / 1000,
+        options.keepalive_permit_without_calls,
+        options.http2_max_pings_without_data,
+        options.max_connection_age_ms / 1000 or math.inf,
+        options.max_connection_age_grace_ms / 1000 or math.inf,
+        options.max_connection_idle_ms / 1000 or math.inf,
+    )

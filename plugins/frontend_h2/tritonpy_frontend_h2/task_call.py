@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from tritonpy_frontend_grpc.wire.message_frames import MAX_MESSAGE_BYTES, prefix
 from tritonpy_frontend_grpc.wire.task_call import WireTaskCall
 from tritonpy_frontend_h2.header_blocks import refusal_block, response_head_block, trailer_block
-from tritonpy_frontend_h2.http2.calls import UNCOUNTED, Receiver
+from tritonpy_http2 import UNCOUNTED, Receiver
 
 if TYPE_CHECKING:
     from tritonpy import ClientMemory, ClientReservation, TritonError
     from tritonpy_frontend_grpc.wire.head import CallHead, Headers
-    from tritonpy_frontend_h2.http2.calls import Http2CallStream
+    from tritonpy_http2 import Http2CallStream
 
 # Parts up to this size are joined: each has a memory overhead that flow control does not count.
 _JOIN_BELOW = 4 * 1024
