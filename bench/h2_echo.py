@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 
 from bench.messages import infer
-from tritonpy_frontend_grpc.wire.message_frames import MessageReader, prefix
-from tritonpy_frontend_h2.header_blocks import END, START
+from tritonpy_frontend_grpc.h2.message_frames import MessageReader, prefix
+from tritonpy_frontend_grpc.h2.response_headers import END, START
 from tritonpy_http2 import Http2Calls, Http2CallStream, Http2Server, Receiver
 
 INFER = (b":path", b"/inference.GRPCInferenceService/ModelInfer")

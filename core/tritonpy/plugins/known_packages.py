@@ -17,7 +17,7 @@ PACKAGES = {
     },
     "tritonpy_frontends": {
         "http": "tritonpy-frontend-http",
-        "grpc": "tritonpy-frontend-h2",
+        "grpc": "tritonpy-frontend-grpc",
         "metrics": "tritonpy-metrics-prometheus",
     },
     "tritonpy_transports": {"grpcio": "tritonpy-frontend-grpc"},
