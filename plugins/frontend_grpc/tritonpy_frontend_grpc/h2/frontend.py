@@ -1,4 +1,4 @@
-"""The gRPC frontend on the HTTP/2 server of this package."""
+"""The gRPC frontend on the HTTP/2 server of `tritonpy_http2`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tritonpy_frontend_grpc.options import GrpcOptions
 
 
 class H2GrpcFrontend(Frontend):
-    """Serves inference, grpc.health.v1 and reflection with the code of `tritonpy_frontend_grpc`.
+    """Serves inference, grpc.health.v1 and reflection on one port or Unix domain socket.
 
     Uncompressed messages may have any size up to protobuf's limit of 2 GiB.
     """
