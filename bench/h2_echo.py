@@ -6,12 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from bench.messages import infer
-from tritonpy_frontend_grpc.options import GrpcOptions
-from tritonpy_frontend_grpc.wire.message_frames import MessageReader, prefix
-from tritonpy_frontend_h2.header_blocks import END, START
-from tritonpy_frontend_h2.http2.calls import Http2Calls, Http2CallStream, Receiver
-from tritonpy_frontend_h2.listeners import listen_on_port
-from tritonpy_frontend_h2.server import Http2Server
+from tritonpy_frontend_grpc.h2.message_frames import MessageReader, prefix
+from tritonpy_frontend_grpc.h2.response_headers import END, START
+from tritonpy_http2 import Http2Calls, Http2CallStream, Http2Server, Receiver
 
 INFER = (b":path", b"/inference.GRPCInferenceService/ModelInfer")
 
@@ -51,6 +48,6 @@ class EchoCalls(Http2Calls):
 
 async def serve(port: int) -> None:
     """Serve until killed."""
-    sockets, _ = listen_on_port("127.0.0.1", port, reuse=False)
-    await Http2Server(EchoCalls(), GrpcOptions()).serve(sockets)
+    server = Http2Server(EchoCalls())
+    await asyncio.get_running_loop().create_server(server.make_protocol, "127.0.0.1", port)
     await asyncio.Event().wait()

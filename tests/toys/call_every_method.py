@@ -12,7 +12,12 @@ import sys
 from pathlib import Path
 
 CLIENT = ("tritonclient.grpc", "tritonclient.grpc.aio", "tritonclient.http", "tritonclient.http.aio")
-SERVER = ("tritonpy.server", "tritonpy_protos", "tritonpy_frontend_grpc.frontend", "tritonpy_frontend_http.frontend")
+SERVER = (
+    "tritonpy.server",
+    "tritonpy_protos",
+    "tritonpy_frontend_grpc.grpcio.frontend",
+    "tritonpy_frontend_http.frontend",
+)
 
 
 def main(first: str, repository: str) -> None:

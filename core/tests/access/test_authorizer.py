@@ -239,7 +239,7 @@ def test_a_server_without_authenticators_imports_no_authorizer():
 import sys
 from tritonpy.config.server import decode_server_config
 from tritonpy.server import build
-import tritonpy_frontend_http.frontend, tritonpy_frontend_grpc.frontend, tritonpy_metrics_prometheus.frontend
+import tritonpy_frontend_http.frontend, tritonpy_frontend_grpc.grpcio.frontend, tritonpy_metrics_prometheus.frontend
 build(decode_server_config({"frontends": {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": {"port": 0}}}))
 print(sorted(name for name in sys.modules if name.startswith(("tritonpy.access.", "tritonpy_auth_api_keys.", "tritonpy_auth_jwt.", "jwt"))
     or name.endswith((".access", ".guarded", ".guard"))))

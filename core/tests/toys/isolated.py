@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar
 import msgspec
 import numpy as np
 
+import tritonpy_rate_limiter
 import tritonpy_workers
 from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
 from tritonpy.api.options import Options
@@ -38,7 +39,7 @@ def isolating(repository: ModelRepository, plugin: ToyPlugin, **settings: Any) -
     sys.path.append(str(ROOT))
     try:
         config = {"repositories": [{"url": str(repository.path)}], "frontends": SILENT} | settings
-        with running_server(config, [plugin, tritonpy_workers], installed=False) as server:
+        with running_server(config, [plugin, tritonpy_workers, tritonpy_rate_limiter], installed=False) as server:
             yield server
     finally:
         sys.path.remove(str(ROOT))

@@ -37,7 +37,7 @@ PACKAGES = {
     },
     "tritonpy_frontends": {
         "http": "tritonpy-frontend-http",
-        "grpc": "tritonpy-frontend-h2",
+        "grpc": "tritonpy-frontend-grpc",
         "metrics": "tritonpy-metrics-prometheus",
     },
     "tritonpy_frontend_hosts": {"processes": "tritonpy-frontend-processes"},

@@ -47,9 +47,9 @@ from tritonpy import (
     TritonError,
     Unavailable,
 )
-from tritonpy_frontend_grpc.frontend import GrpcFrontend
+from tritonpy_frontend_grpc.grpcio.frontend import GrpcFrontend
+from tritonpy_frontend_grpc.h2.frontend import H2GrpcFrontend
 from tritonpy_frontend_grpc.options import GrpcOptions
-from tritonpy_frontend_h2.frontend import H2GrpcFrontend
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import ToyEngine
 

@@ -15,12 +15,12 @@ import trustme
 import uvloop
 
 from tritonpy import Cancelled, InferRequest, InferResponse, TlsOptions
+from tritonpy_frontend_grpc.h2.h2_call import H2Call
 from tritonpy_frontend_grpc.stream import InferStream, StreamEntry
 from tritonpy_frontend_grpc.stream_call import StreamCall
-from tritonpy_frontend_grpc.wire.wire_call import WireCall
-from tritonpy_frontend_h2.http2.connection import ServerConnection
-from tritonpy_frontend_h2.http2.server_stream import ServerStream
-from tritonpy_frontend_h2.protocol import Http2Protocol
+from tritonpy_http2.connection import ServerConnection
+from tritonpy_http2.server import Http2Protocol
+from tritonpy_http2.server_stream import ServerStream
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 
 from .fake_engine import WAIT_S, FakeEngine, eventually, serving
@@ -28,7 +28,7 @@ from .frames import DATA, HEADERS, HELLO, INFER, STREAM, frame, head
 from .test_disconnecting_clients import IDLE
 
 SIZE, CLIENTS = 2**20, 8
-KINDS = (InferRequest, WireCall, StreamCall, InferStream, StreamEntry, ServerStream, ServerConnection, Http2Protocol)
+KINDS = (InferRequest, H2Call, StreamCall, InferStream, StreamEntry, ServerStream, ServerConnection, Http2Protocol)
 LOAD = "/inference.GRPCInferenceService/RepositoryModelLoad"
 GZIP = [("grpc-encoding", "gzip")]
 

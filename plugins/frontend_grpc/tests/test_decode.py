@@ -19,9 +19,10 @@ from tritonpy import (
     SequenceInfo,
     TritonError,
     datatype_of,
+    encode_strings,
 )
-from tritonpy_frontend_grpc.decode import decode_request
-from tritonpy_frontend_grpc.message import parse_message
+from tritonpy_frontend_grpc.decode import contents_bytes, decode_request, parse_region
+from tritonpy_frontend_grpc.service import parse_message
 from tritonpy_protos.grpc_service_pb2 import InferParameter, InferTensorContents, ModelInferRequest
 
 SINK = CallbackSink(print)
@@ -31,6 +32,18 @@ REGION = {
     "shared_memory_region": InferParameter(string_param="r"),
     "shared_memory_byte_size": InferParameter(int64_param=4),
 }
+dtypes = [dtype for name, dtype in DTYPES.items() if name not in ("BYTES", "BF16")]
+arrays = st.sampled_from(dtypes).flatmap(
+    lambda dtype: st_numpy.arrays(dtype, st_numpy.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
+)
+CONTENTS = InferTensorContents(int_contents=[1])
+FIELDS = {
+    "BOOL": "bool_contents", "INT8": "int_contents", "INT16": "int_contents", "INT32": "int_contents",
+    "INT64": "int64_contents", "UINT8": "uint_contents", "UINT16": "uint_contents", "UINT32": "uint_contents",
+    "UINT64": "uint64_contents", "FP32": "fp32_contents", "FP64": "fp64_contents",
+}  # fmt: skip
+NAME = InferParameter(string_param="r")
+NUMBER = InferParameter(int64_param=8)
 
 
 def decode(**fields):
@@ -44,12 +57,6 @@ def from_client(inputs, outputs=None, **given):
     }  # fmt: skip
     built = _get_inference_request(inputs=inputs, outputs=outputs, **(arguments | given))
     return decode_request(ModelInferRequest.FromString(built.SerializeToString()), SINK)
-
-
-dtypes = [dtype for name, dtype in DTYPES.items() if name not in ("BYTES", "BF16")]
-arrays = st.sampled_from(dtypes).flatmap(
-    lambda dtype: st_numpy.arrays(dtype, st_numpy.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4))
-)
 
 
 @settings(max_examples=50)
@@ -125,9 +132,6 @@ def test_an_unknown_data_type_is_left_to_validation():
     assert (tensor.datatype, tensor.nbytes) == ("<invalid>", 2)
 
 
-CONTENTS = InferTensorContents(int_contents=[1])
-
-
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
@@ -193,3 +197,81 @@ def test_more_raw_contents_than_inputs_are_refused(raws):
 def test_raw_contents_in_addition_to_shared_memory_are_refused():
     with pytest.raises(InvalidArgument, match="has 1 raw_input_contents for 0 inputs without shared memory"):
         decode(inputs=[Input(name="X", datatype="FP32", shape=[1], parameters=REGION)], raw_input_contents=[b"abcd"])
+
+
+@pytest.mark.parametrize("datatype", FIELDS)
+@given(data=st.data())
+def test_numbers_decode_to_the_bytes_of_their_array(datatype, data):
+    dtype = DTYPES[datatype]
+    raw = data.draw(st.binary(max_size=8 * dtype.itemsize))
+    array = np.frombuffer(raw[: len(raw) // dtype.itemsize * dtype.itemsize], np.uint8).view(dtype)
+    if datatype == "BOOL":
+        array = array.view(np.uint8) % 2 == 1
+    if array.dtype.kind == "f":
+        array = np.nan_to_num(array)
+    contents = InferTensorContents(**{FIELDS[datatype]: array.tolist()})
+    assert contents_bytes(contents, datatype, "X", "m") == array.tobytes()
+
+
+@given(st.lists(st.binary(max_size=20), max_size=5))
+def test_strings_are_encoded_with_length_prefixes(elements):
+    contents = InferTensorContents(bytes_contents=elements)
+    assert contents_bytes(contents, "BYTES", "X", "m") == encode_strings(elements).tobytes()
+
+
+def test_small_integers_keep_their_low_bytes():
+    assert contents_bytes(InferTensorContents(int_contents=[-1, 300]), "INT8", "X", "m") == b"\xff\x2c"
+    assert contents_bytes(InferTensorContents(uint_contents=[257, 2**32 - 1]), "UINT8", "X", "m") == b"\x01\xff"
+
+
+@pytest.mark.parametrize(("datatype", "found"), [("FP32", "INT32"), ("UINT8", "INT32"), ("<invalid>", "INT32")])
+def test_a_mismatched_datatype_has_tritons_error_text(datatype, found):
+    with pytest.raises(InvalidArgument) as refusal:
+        contents_bytes(InferTensorContents(int_contents=[1]), datatype, "X", "m")
+    assert refusal.value.message == (
+        f"unexpected explicit tensor data for input tensor 'X' for model 'm' of type '{found}', "
+        f"expected datatype '{datatype}'"
+    )
+
+
+def test_a_second_field_has_tritons_error_text():
+    contents = InferTensorContents(int_contents=[1], fp32_contents=[1.0])
+    with pytest.raises(
+        InvalidArgument, match=r"for input tensor 'X' for model 'm', binary data was already supplied.$"
+    ):
+        contents_bytes(contents, "INT32", "X", "m")
+
+
+def test_a_region_needs_a_name_and_a_size():
+    assert parse_region({}, "X") is None
+    assert parse_region({"shared_memory_region": NAME, "shared_memory_byte_size": NUMBER}, "X") == RegionSlice(
+        "r", 0, 8
+    )
+
+
+def test_an_offset_is_optional():
+    given = {"shared_memory_region": NAME, "shared_memory_byte_size": NUMBER, "shared_memory_offset": NUMBER}
+    assert parse_region(given, "X") == RegionSlice("r", 8, 8)
+
+
+def test_negative_values_are_interpreted_as_unsigned():
+    negative = InferParameter(int64_param=-1)
+    given = {"shared_memory_region": NAME, "shared_memory_byte_size": negative, "shared_memory_offset": negative}
+    assert parse_region(given, "X") == RegionSlice("r", 2**64 - 1, 2**64 - 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"shared_memory_region": NUMBER}, "invalid value type for 'shared_memory_region' parameter for tensor 'X', expected string_param."),
+        ({"shared_memory_region": NAME}, "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor 'X'"),
+        ({"shared_memory_region": NAME, "shared_memory_byte_size": NAME}, "invalid value type for 'shared_memory_byte_size' parameter for tensor 'X', expected int64_param."),
+        ({"shared_memory_region": NAME, "shared_memory_offset": NAME}, "invalid value type for 'shared_memory_offset' parameter for tensor 'X', expected int64_param."),
+        ({"shared_memory_offset": NUMBER}, "'shared_memory_offset' can not be specified without 'shared_memory_region' parameter for tensor 'X'"),
+        ({"shared_memory_byte_size": NUMBER}, "'shared_memory_byte_size' can not be specified without 'shared_memory_region' parameter for tensor 'X'"),
+    ],
+)  # fmt: skip
+def test_incomplete_region_parameters_have_tritons_error_texts(given, text):
+    with pytest.raises(InvalidArgument) as refusal:
+        parse_region(given, "X")
+    assert refusal.value.message == text

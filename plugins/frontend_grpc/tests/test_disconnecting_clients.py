@@ -11,7 +11,7 @@ import numpy as np
 import tritonclient.grpc.aio as client
 
 from tritonpy import InferRequest
-from tritonpy_frontend_grpc.listeners import LISTENERS
+from tritonpy_frontend_grpc.grpcio.listeners import LISTENERS
 from tritonpy_frontend_grpc.stream import InferStream, StreamEntry
 from tritonpy_frontend_grpc.stream_call import StreamCall
 

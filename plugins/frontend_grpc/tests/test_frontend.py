@@ -7,11 +7,8 @@ import msgspec
 import pytest
 
 from tritonpy import FrontendContext, StartupError
-from tritonpy_frontend_grpc.frontend import GrpcFrontend
-from tritonpy_frontend_grpc.listeners import listen_again
 from tritonpy_frontend_grpc.options import GrpcOptions
 
-from .contract import GrpcContract
 from .fake_engine import FakeEngine, frontend_class, run, serving
 
 
@@ -22,10 +19,6 @@ def has_ipv6():
     except OSError:
         return False
     return True
-
-
-class TestGrpcFrontend(GrpcContract):
-    plugin_class = GrpcFrontend
 
 
 def test_the_default_port_is_tritons():
@@ -64,28 +57,6 @@ def test_a_port_is_shared_only_with_reuse_port():
                     with pytest.raises(StartupError, match=f"cannot listen on 127.0.0.1:{port}"):
                         await other.start(FakeEngine())
                 await other.stop()
-
-    run(scenario)
-
-
-def test_a_failed_start_releases_the_port(monkeypatch):
-    addresses = []
-
-    def refuse_the_third(server, address, credentials):
-        addresses.append(address)
-        if len(addresses) == 2:
-            raise StartupError("no more")
-        listen_again(server, address, credentials)
-
-    monkeypatch.setattr("tritonpy_frontend_grpc.frontend.listen_again", refuse_the_third)
-
-    async def scenario():
-        frontend = GrpcFrontend(GrpcOptions(port=0), FrontendContext("127.0.0.1", logging.getLogger()))
-        with pytest.raises(StartupError, match="no more"):
-            await frontend.start(FakeEngine())
-        port = int(addresses[0].rpartition(":")[2])
-        socket.create_server(("127.0.0.1", port)).close()
-        await frontend.stop()
 
     run(scenario)
 

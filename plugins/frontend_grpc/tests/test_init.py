@@ -10,7 +10,8 @@ import pytest
 def test_discovery_loads_no_grpc():
     code = """
 import sys, tritonpy_frontend_grpc
-assert tritonpy_frontend_grpc.tritonpy_transports() == {"grpcio": "tritonpy_frontend_grpc.transport:GrpcioTransport"}
+assert tritonpy_frontend_grpc.tritonpy_frontends() == {"grpc": "tritonpy_frontend_grpc.h2.frontend:H2GrpcFrontend"}
+assert tritonpy_frontend_grpc.tritonpy_transports() == {"grpcio": "tritonpy_frontend_grpc.grpcio.transport:GrpcioTransport"}
 assert not [name for name in sys.modules if name.split(".")[0] in ("grpc", "tritonpy_protos")], sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
@@ -24,7 +25,7 @@ def test_the_package_is_an_entry_point():
 def test_the_codec_does_not_import_grpc():
     code = """
 import sys
-from tritonpy_frontend_grpc import contents, decode, encode, management, parameters, regions, shared_memory, status, stream, version
+from tritonpy_frontend_grpc import decode, encode, layout_cache, management, parameters, service, shared_memory, status, stream, version
 assert "grpc" not in sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
@@ -32,7 +33,7 @@ assert "grpc" not in sys.modules
 
 @pytest.mark.parametrize("order", [("tritonclient.grpc", "frontend"), ("frontend", "tritonclient.grpc")])
 def test_the_client_may_be_imported_before_or_after(order):
-    names = ["tritonpy_frontend_grpc.frontend" if name == "frontend" else name for name in order]
+    names = ["tritonpy_frontend_grpc.grpcio.frontend" if name == "frontend" else name for name in order]
     code = f"""
 import {names[0]}
 import {names[1]}

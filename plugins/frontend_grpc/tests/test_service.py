@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 import tritonclient.grpc as sync_client
 import tritonclient.grpc.aio as aio_client
+from hypothesis import given
+from hypothesis import strategies as st
 from tritonclient.utils import InferenceServerException
+
+from tritonpy import InvalidArgument
+from tritonpy_frontend_grpc.service import InflightCounter, parse_message
+from tritonpy_protos.grpc_service_pb2 import ModelReadyRequest
 
 from .fake_engine import FakeEngine, eventually, number, run, serving
 
@@ -243,5 +249,43 @@ def test_invalid_message_bytes_are_an_invalid_argument(method):
             ) as error:
                 await channel.unary_unary(f"/inference.GRPCInferenceService/{method}")(b"\xff\xff")
             assert error.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+    run(scenario)
+
+
+@given(st.text(), st.text())
+def test_a_message_round_trips(name, version):
+    message = ModelReadyRequest(name=name, version=version)
+    assert parse_message(ModelReadyRequest, message.SerializeToString()) == message
+
+
+@pytest.mark.parametrize("raw", [b"\xff", b"\x0a\x05abc", b"\x0a\x02\xff\xfe"])
+def test_invalid_bytes_and_utf8_are_refused(raw):
+    with pytest.raises(InvalidArgument, match=f"its {len(raw)} bytes are not a message inference.ModelReadyRequest"):
+        parse_message(ModelReadyRequest, raw)
+
+
+def test_drain_returns_immediately_without_requests():
+    async def scenario():
+        inflight = InflightCounter()
+        await inflight.drain()
+        assert inflight.is_draining
+
+    run(scenario)
+
+
+def test_drain_waits_for_the_last_request():
+    async def scenario():
+        inflight = InflightCounter()
+        inflight.add()
+        inflight.add()
+        closing = asyncio.create_task(inflight.drain())
+        await asyncio.sleep(0)
+        assert inflight.is_draining
+        inflight.remove()
+        await asyncio.sleep(0)
+        assert not closing.done()
+        inflight.remove()
+        await closing
 
     run(scenario)

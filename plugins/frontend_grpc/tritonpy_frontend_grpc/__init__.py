@@ -1,6 +1,7 @@
-"""The inference protocol over gRPC, and a frontend on grpcio's server.
+"""The inference protocol over gRPC, on an HTTP/2 server in the process or on grpcio's.
 
-Discovery imports only this module; grpc is imported with that frontend.
+The shared protocol code is at the top, each transport in a package: `h2`, the default, and `grpcio`.
+Discovery imports only this module; `grpc` is imported with the transport `grpcio`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,12 @@ from tritonpy import hookimpl
 
 
 @hookimpl
+def tritonpy_frontends() -> Mapping[str, str]:
+    """Register the frontend `grpc`."""
+    return {"grpc": "tritonpy_frontend_grpc.h2.frontend:H2GrpcFrontend"}
+
+
+@hookimpl
 def tritonpy_transports() -> Mapping[str, str]:
     """Register the transport `grpcio`."""
-    return {"grpcio": "tritonpy_frontend_grpc.transport:GrpcioTransport"}
+    return {"grpcio": "tritonpy_frontend_grpc.grpcio.transport:GrpcioTransport"}

@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritonpy import ITEMSIZES, InferRequest, InvalidArgument, OutputSpec, RegionSlice, Sink, Tensor, now_ns
-from tritonpy_frontend_grpc.contents import contents_bytes
+from tritonpy import (
+    DTYPES,
+    ITEMSIZES,
+    InferRequest,
+    InvalidArgument,
+    OutputSpec,
+    RegionSlice,
+    Sink,
+    Tensor,
+    encode_strings,
+    now_ns,
+)
 from tritonpy_frontend_grpc.parameters import NONE_GIVEN, parse_parameters
-from tritonpy_frontend_grpc.regions import parse_region
 from tritonpy_frontend_grpc.version import parse_version
 
 if TYPE_CHECKING:
-    from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
+    from tritonpy_protos.grpc_service_pb2 import InferParameter, InferTensorContents, ModelInferRequest
 
     InputTensor = ModelInferRequest.InferInputTensor
     RequestedOutput = ModelInferRequest.InferRequestedOutputTensor
 
 UNKNOWN_DATATYPE = "<invalid>"  # stands for an unknown datatype; no model expects it
+# Each field with its datatypes. The last one is the type of the field; the others are widened to it.
+_FIELDS = (
+    ("bool_contents", ("BOOL",)),
+    ("int_contents", ("INT8", "INT16", "INT32")),
+    ("int64_contents", ("INT64",)),
+    ("uint_contents", ("UINT8", "UINT16", "UINT32")),
+    ("uint64_contents", ("UINT64",)),
+    ("fp32_contents", ("FP32",)),
+    ("fp64_contents", ("FP64",)),
+    ("bytes_contents", ("BYTES",)),
+)
+_UINT64 = 2**64 - 1  # signed in the protocol, unsigned in the server
 
 
 def decode_request(message: ModelInferRequest, sink: Sink) -> InferRequest:
@@ -138,3 +160,65 @@ def _output_spec(output: RequestedOutput) -> OutputSpec:
     if region is not None:
         return OutputSpec(output.name, region=region.name, offset=region.offset, byte_size=region.byte_size)
     return OutputSpec(output.name, classes)
+
+
+def contents_bytes(contents: InferTensorContents, datatype: str, name: str, model: str) -> bytes:
+    """Return the elements of `contents` in wire format.
+
+    `name` and `model` are for error texts only.
+
+    INT8, INT16, UINT8 and UINT16 keep the low bytes of the 32-bit numbers that carry them.
+    Raises InvalidArgument if a field does not match `datatype` or several fields have elements.
+    """
+    found: bytes | None = None
+    for field, datatypes in _FIELDS:
+        elements = getattr(contents, field)
+        if not elements:
+            continue
+        unexpected = f"unexpected explicit tensor data for input tensor '{name}' for model '{model}'"
+        if found:
+            raise InvalidArgument(f"{unexpected}, binary data was already supplied.")
+        if datatype not in datatypes:
+            raise InvalidArgument(f"{unexpected} of type '{datatypes[-1]}', expected datatype '{datatype}'")
+        found = _wire_form(elements, datatype, datatypes[-1])
+    return found or b""
+
+
+def _wire_form(elements: Sequence[Any], datatype: str, carrier: str) -> bytes:
+    if datatype == "BYTES":
+        return encode_strings(elements).tobytes()
+    return np.array(elements, DTYPES[carrier]).astype(DTYPES[datatype], copy=False).tobytes()
+
+
+def parse_region(parameters: Mapping[str, InferParameter], tensor: str) -> RegionSlice | None:
+    """Return the shared memory slice in the parameters of `tensor`, or None.
+
+    Raises InvalidArgument.
+    """
+    if "shared_memory_region" not in parameters:
+        for key in ("shared_memory_offset", "shared_memory_byte_size"):
+            if key in parameters:
+                raise InvalidArgument(
+                    f"'{key}' can not be specified without 'shared_memory_region' parameter for tensor '{tensor}'"
+                )
+        return None
+    region = parameters["shared_memory_region"]
+    if region.WhichOneof("parameter_choice") != "string_param":
+        raise _wrong_type("shared_memory_region", tensor, "string_param")
+    offset = _integer(parameters, "shared_memory_offset", tensor) if "shared_memory_offset" in parameters else 0
+    if "shared_memory_byte_size" not in parameters:
+        raise InvalidArgument(
+            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter "
+            f"for tensor '{tensor}'"
+        )
+    return RegionSlice(region.string_param, offset, _integer(parameters, "shared_memory_byte_size", tensor))
+
+
+def _integer(parameters: Mapping[str, InferParameter], key: str, tensor: str) -> int:
+    if parameters[key].WhichOneof("parameter_choice") != "int64_param":
+        raise _wrong_type(key, tensor, "int64_param")
+    return parameters[key].int64_param & _UINT64
+
+
+def _wrong_type(key: str, tensor: str, expected: str) -> InvalidArgument:
+    return InvalidArgument(f"invalid value type for '{key}' parameter for tensor '{tensor}', expected {expected}.")

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 from tritonpy import (
     LOAD_CALLS,
@@ -17,6 +17,7 @@ from tritonpy import (
     Engine,
     InferRequest,
     InferResponse,
+    InvalidArgument,
     LoopSink,
     RequestMemory,
     Reservation,
@@ -32,10 +33,8 @@ from tritonpy import (
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.decompression import COMPRESSED_PREFIXES, INLINE_BELOW, LIMIT, decompress, decompress_async
 from tritonpy_frontend_grpc.infer_sink import DECOUPLED_UNSUPPORTED, InferResponseSink
-from tritonpy_frontend_grpc.inflight import InflightCounter
 from tritonpy_frontend_grpc.layout_cache import MessageLayoutCache
 from tritonpy_frontend_grpc.management import BLOCKING, MANAGEMENT, model_ready_or_error
-from tritonpy_frontend_grpc.message import parse_message
 from tritonpy_frontend_grpc.parameters import wants_empty_final
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import InferStream, ResponseWindow, StreamEntry
@@ -48,7 +47,9 @@ if TYPE_CHECKING:
     from tritonpy_frontend_grpc.access import GrpcAccess
     from tritonpy_frontend_grpc.call import GrpcCall, InferCall, Metadata, StreamingCall
 
+
 _MAX_DECOMPRESSIONS = 2  # concurrent decompressions; bounds the memory of decompressed messages
+MessageT = TypeVar("MessageT", bound=Message)
 
 
 class InferenceService:
@@ -279,3 +280,40 @@ class InferenceService:
 
     def _to_triton_error(self, error: Exception) -> TritonError:
         return error if isinstance(error, TritonError) else internal_error(self._log, "a call", error)
+
+
+def parse_message(kind: type[MessageT], raw: bytes) -> MessageT:
+    """Return the message in `raw`.
+
+    Raises InvalidArgument if it is no valid message of that type.
+    """
+    try:
+        return kind.FromString(raw)
+    except DecodeError:
+        name = kind.DESCRIPTOR.full_name
+        raise InvalidArgument(f"unable to parse the request: its {len(raw)} bytes are not a message {name}") from None
+
+
+class InflightCounter:
+    """Counts requests in flight. Used on one event loop only."""
+
+    def __init__(self) -> None:
+        self.is_draining = False
+        self._count = 0
+        self._is_empty = asyncio.Event()
+
+    def add(self) -> None:
+        """Count a new request. Check `is_draining` first."""
+        self._count += 1
+
+    def remove(self) -> None:
+        """Remove a request that has its response or was cancelled."""
+        self._count -= 1
+        if self.is_draining and not self._count:
+            self._is_empty.set()
+
+    async def drain(self) -> None:
+        """Set `is_draining` and wait until no request is in flight."""
+        self.is_draining = True
+        if self._count:
+            await self._is_empty.wait()
