@@ -1,7 +1,8 @@
-"""What runners need: instances, batch layouts, calls between models, and log records of other processes."""
+"""What runners and devices need: instances, GPUs, layouts, calls between models, and logs of other processes."""
 
 from __future__ import annotations
 
+from tritonpy.api.device import DeviceBlock, DeviceMonitor, DeviceReading, DeviceUnavailable, NoDevice
 from tritonpy.layout import BatchLayout
 from tritonpy.logs import LOG_FIELDS, LOGGER
 from tritonpy.model_log import LogLineMessage, LogRecordMessage, write_record
@@ -15,8 +16,13 @@ __all__ = [
     "LOG_FIELDS",
     "BatchLayout",
     "CallGraph",
+    "DeviceBlock",
+    "DeviceMonitor",
+    "DeviceReading",
+    "DeviceUnavailable",
     "LogLineMessage",
     "LogRecordMessage",
+    "NoDevice",
     "Slot",
     "is_isolated",
     "loads_in_worker",

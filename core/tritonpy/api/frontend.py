@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tritonpy.api.claim import Claim, ClaimedAddress
+from tritonpy.api.device import Device, NoDevice
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.tracer import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
@@ -38,6 +39,7 @@ class FrontendContext:
       `accept`.
     - `memory`: the frontend reserves here what it stores for clients: bodies, decompressed data
       and unread responses.
+    - `gpus`: the GPUs of the server; none in a frontend process.
     """
 
     host: str
@@ -49,6 +51,7 @@ class FrontendContext:
     claim: Claim | None = None
     memory: RequestMemory = field(default_factory=RequestMemory)
     single_port: SinglePort | None = None
+    gpus: Device = field(default_factory=NoDevice)
 
 
 class Frontend(ABC):

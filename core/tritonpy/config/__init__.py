@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from tritonpy.config.completion import merge_auto_complete
     from tritonpy.config.model_text import read_config_text
     from tritonpy.config.normalization import normalize
+    from tritonpy.config.server.device_settings import DeviceSettings
     from tritonpy.config.server.expectation import description
 
-__all__ = ["description", "merge_auto_complete", "normalize", "read_config_text"]
+__all__ = ["DeviceSettings", "description", "merge_auto_complete", "normalize", "read_config_text"]
 
 _MODULES = {
+    "DeviceSettings": "tritonpy.config.server.device_settings",
     "description": "tritonpy.config.server.expectation",
     "merge_auto_complete": "tritonpy.config.completion",
     "normalize": "tritonpy.config.normalization",

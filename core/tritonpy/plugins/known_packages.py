@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tritonpy.api.device import CUDA_PACKAGE
 from tritonpy.config import known_backends
 
 PACKAGES = {
@@ -28,6 +29,7 @@ PACKAGES = {
     "tritonpy_trace_sinks": {"opentelemetry": "tritonpy-trace-otel"},
     "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
     "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum", "sealed": "tritonpy-agent-sealed"},
+    "tritonpy_devices": {"cuda": CUDA_PACKAGE},
     "tritonpy_commands": {
         "api-key": "tritonpy-auth-api-keys",
         "bench": "tritonpy-bench",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from tritonpy.api.device import Device
 from tritonpy.api.engine import Engine
 from tritonpy.api.observer import Observer
 from tritonpy.api.rate_limiter import RateLimiter
@@ -15,7 +16,7 @@ from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.manager import PluginManager
-from tritonpy.repository.gpus import Gpus
+from tritonpy.runners.gpu_limits import GpuLimits
 from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.runners.timer import Timer
@@ -45,7 +46,8 @@ class LoadContext:
     metrics: CustomMetrics
     observers: Sequence[Observer]
     agents: Callable[[str], RepoAgent]
-    gpus: Gpus
+    gpus: Device
+    gpu_limits: GpuLimits
     threads: ThreadPool = field(default_factory=lambda: ThreadPool("execution", EXECUTION_THREADS))
     background: ThreadPool = field(default_factory=lambda: ThreadPool("background", BACKGROUND_THREADS))
     auto_complete: bool = True

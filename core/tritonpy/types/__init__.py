@@ -6,7 +6,7 @@ from tritonpy.types.batch import Batch
 from tritonpy.types.compute_times import ComputeTimes
 from tritonpy.types.datatypes import DATATYPE_OF_NUMBER, DATATYPES, DTYPES, ITEMSIZES, DataType, datatype_of
 from tritonpy.types.flow_control import FlowControl
-from tritonpy.types.region import CudaRegion, RegionKind, RegionSlice, SystemRegion
+from tritonpy.types.region import CudaRegion, RegionKind, RegionMemory, RegionSlice, SystemRegion
 from tritonpy.types.request import NO_PARAMETERS, InferRequest, OutputSpec, Owner, ParameterValue, SequenceInfo
 from tritonpy.types.response import InferResponse
 from tritonpy.types.sink import CallbackSink, LoopQueueSink, LoopSink, Sink
@@ -37,6 +37,7 @@ __all__ = [
     "Owner",
     "ParameterValue",
     "RegionKind",
+    "RegionMemory",
     "RegionSlice",
     "SequenceInfo",
     "Sink",

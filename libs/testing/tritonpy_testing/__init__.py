@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tritonpy_testing.contracts.batch_policy import BatchPolicyContract
     from tritonpy_testing.contracts.cache import CacheContract
     from tritonpy_testing.contracts.command import CommandContract
+    from tritonpy_testing.contracts.device import DeviceContract
     from tritonpy_testing.contracts.engine import EngineContract
     from tritonpy_testing.contracts.frontend import FrontendContract
     from tritonpy_testing.contracts.observer import ObserverContract
@@ -81,6 +82,7 @@ _MODULES = {
     "BatchPolicyContract": "contracts.batch_policy",
     "CacheContract": "contracts.cache",
     "CommandContract": "contracts.command",
+    "DeviceContract": "contracts.device",
     "EngineContract": "contracts.engine",
     "FrontendContract": "contracts.frontend",
     "InProcessClient": "client.in_process_client",
@@ -134,6 +136,7 @@ __all__ = [
     "BatchPolicyContract",
     "CacheContract",
     "CommandContract",
+    "DeviceContract",
     "EngineContract",
     "FrontendContract",
     "InProcessClient",

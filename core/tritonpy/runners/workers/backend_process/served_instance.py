@@ -9,10 +9,9 @@ from pathlib import Path
 import msgspec
 
 from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.device import Device
 from tritonpy.api.engine import Engine, MemoryUsage
 from tritonpy.custom_metrics import ModelMetrics
-from tritonpy.device_memory import MemoryPools
-from tritonpy.devices import visible_gpus
 from tritonpy.layout import BatchLayout
 from tritonpy.runners.memory_report import pooled_memory, reports_memory
 from tritonpy.runners.workers.backend_process.class_reference import resolve
@@ -33,7 +32,8 @@ class ServedInstance:
         metrics: ModelMetrics,
         take_more: Callable[[int], Batch | None],
     ) -> None:
-        self._kind = kind = resolve(start.backend)
+        kind: type[Backend] = resolve(start.backend, "backend")
+        self._kind = kind
         self.model = model = _model_context(start, kind, engine, metrics)
         self.context = start.instance.context()
         model.shared = kind.load(model)
@@ -82,6 +82,7 @@ def _model_context(
     start: InstanceStartMessage, kind: type[Backend], engine: Engine, metrics: ModelMetrics
 ) -> ModelContext:
     model, config = start.model, start.model.parsed_config()
+    gpus: Device = resolve(model.device, "device")(model.devices, model.gpus)
     return ModelContext(
         name=model.name,
         version=model.version,
@@ -99,5 +100,6 @@ def _model_context(
         default_max_batch_size=model.default_max_batch_size,
         backend_directory=model.backend_folder(),
         layout=BatchLayout.of(config),
-        memory=MemoryPools(model.devices, visible_gpus()).of_model(config.optimization),
+        memory=gpus.model_memory(config.optimization),
+        gpus=gpus,
     )
