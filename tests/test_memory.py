@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import Serve, ServerProcess
 from tests.test_failures import failed_start
-from tritonpy.devices import visible_gpus
+from tritonpy_device_cuda.gpus import visible_gpus
 from tritonpy_testing import ModelRepository
 
 MIB = 1 << 20

@@ -12,6 +12,7 @@ from tritonpy.api.backend import Backend, InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy, Pending, Run, Wait
 from tritonpy.api.cache import Cache
 from tritonpy.api.command import Command
+from tritonpy.api.device import Device, ModelMemory
 from tritonpy.api.engine import (
     BatchStatistics,
     Duration,
@@ -69,8 +70,6 @@ from tritonpy.custom_metrics import (
     MetricSnapshot,
     ModelMetrics,
 )
-from tritonpy.device_memory import DeviceBlock, ModelMemory
-from tritonpy.devices import GpuMemoryUnavailable, gpu_memory
 from tritonpy.error_ids import internal_error
 from tritonpy.errors import (
     AlreadyExists,
@@ -99,7 +98,6 @@ from tritonpy.installation import install_command
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.model_log import ModelLog
 from tritonpy.network.tls_options import TlsOptions
-from tritonpy.nvml import Nvml, NvmlError, open_nvml
 from tritonpy.private_folders import make_private_folder
 from tritonpy.redacted_urls import redact_urls
 from tritonpy.request_memory import ClientMemory, RequestMemory, RequestMemoryFull, Reservation
@@ -209,7 +207,7 @@ __all__ = [
     "DataType",
     "DecoupledRefused",
     "Descriptors",
-    "DeviceBlock",
+    "Device",
     "Duration",
     "Engine",
     "Event",
@@ -221,7 +219,6 @@ __all__ = [
     "FrontendContext",
     "FrontendHost",
     "FrontendHostContext",
-    "GpuMemoryUnavailable",
     "GpuShare",
     "HeaderForwarding",
     "HistogramSnapshot",
@@ -259,8 +256,6 @@ __all__ = [
     "NoOptions",
     "NoRateLimiter",
     "NotFound",
-    "Nvml",
-    "NvmlError",
     "Observer",
     "Operation",
     "OperationCall",
@@ -348,7 +343,6 @@ __all__ = [
     "encode_strings",
     "error_of",
     "gather",
-    "gpu_memory",
     "hookimpl",
     "install_command",
     "internal_error",
@@ -359,7 +353,6 @@ __all__ = [
     "named_versions",
     "needed_steps",
     "now_ns",
-    "open_nvml",
     "parameter_bool",
     "parameter_bytes",
     "parameter_choice",
@@ -419,7 +412,6 @@ _RENAMED: dict[str, str] = {
     "Claimed": "ClaimedAddress",
     "Gatekeeper": "Authorizer",
     "Line": "WaitingQueue",
-    "NobodyTells": "GpuMemoryUnavailable",
     "Refreshed": "RefreshedValue",
     "Refusals": "RestrictionDenials",
     "RequestLine": "OrderedRequestQueue",
@@ -432,10 +424,26 @@ _RENAMED: dict[str, str] = {
 }
 
 
+# Names of earlier releases that are in another module now, likewise for one more release.
+_MOVED: dict[str, str] = {
+    "DeviceBlock": "tritonpy.execution.DeviceBlock",
+    "GpuMemoryUnavailable": "tritonpy.execution.DeviceUnavailable",
+    "NobodyTells": "tritonpy.execution.DeviceUnavailable",
+    "Nvml": "tritonpy_device_cuda.nvml.Nvml",
+    "NvmlError": "tritonpy_device_cuda.nvml.NvmlError",
+    "gpu_memory": "tritonpy_device_cuda.gpus.gpu_memory",
+    "open_nvml": "tritonpy_device_cuda.nvml.open_nvml",
+}
+
+
 def __getattr__(name: str) -> Any:
     if name in _RENAMED:
         warnings.warn(f"tritonpy.{name} is now called tritonpy.{_RENAMED[name]}", DeprecationWarning, stacklevel=2)
         return getattr(importlib.import_module("tritonpy"), _RENAMED[name])
+    if name in _MOVED:
+        module, _, attribute = _MOVED[name].rpartition(".")
+        warnings.warn(f"tritonpy.{name} is now called {_MOVED[name]}", DeprecationWarning, stacklevel=2)
+        return getattr(importlib.import_module(module), attribute)
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'tritonpy' has no attribute '{name}'")

@@ -8,10 +8,8 @@ from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from tritonpy.api.backend import check_returned
+    from tritonpy.api.device import DeviceBlock, DeviceMonitor, DeviceReading, DeviceUnavailable, NoDevice
     from tritonpy.batching.batch_layout import BatchLayout
-    from tritonpy.config.server.sections import DeviceSettings
-    from tritonpy.device_memory import MemoryPools
-    from tritonpy.devices import gpu_memory_of, visible_gpus
     from tritonpy.errors import exception_text
     from tritonpy.event_loops import event_loop_factory
     from tritonpy.interpreter import prepare_interpreter, settle_interpreter
@@ -39,17 +37,20 @@ __all__ = [
     "BatchCallbacks",
     "BatchLayout",
     "CallGraph",
-    "DeviceSettings",
+    "DeviceBlock",
+    "DeviceMonitor",
+    "DeviceReading",
+    "DeviceUnavailable",
     "Dispatcher",
     "HostPolicies",
     "HostPolicy",
     "LogLineMessage",
     "LogRecordMessage",
     "MakeSamples",
-    "MemoryPools",
     "MemoryReport",
     "ModelExecution",
     "NewInstance",
+    "NoDevice",
     "Owner",
     "ReadinessCheck",
     "Runner",
@@ -63,7 +64,6 @@ __all__ = [
     "chosen_runner",
     "event_loop_factory",
     "exception_text",
-    "gpu_memory_of",
     "loads_in_worker",
     "plan_instance_change",
     "pooled_memory",
@@ -71,7 +71,6 @@ __all__ = [
     "reports_memory",
     "settle_interpreter",
     "total_memory_usage",
-    "visible_gpus",
     "warmup_executions",
     "write_record",
 ]
@@ -80,9 +79,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "tritonpy.api.backend": ("check_returned",),
-        "tritonpy.config.server.sections": ("DeviceSettings",),
-        "tritonpy.device_memory": ("MemoryPools",),
-        "tritonpy.devices": ("gpu_memory_of", "visible_gpus"),
+        "tritonpy.api.device": ("DeviceBlock", "DeviceMonitor", "DeviceReading", "DeviceUnavailable", "NoDevice"),
         "tritonpy.errors": ("exception_text",),
         "tritonpy.event_loops": ("event_loop_factory",),
         "tritonpy.interpreter": ("prepare_interpreter", "settle_interpreter"),

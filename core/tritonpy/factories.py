@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+from tritonpy.api.device import Device, NoDevice, missing_plugin
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.api.observer import Observer
 from tritonpy.api.rate_limiter import RateLimiter
@@ -21,7 +22,7 @@ from tritonpy.api.repository import Repository, RepositoryContext
 from tritonpy.api.sharing import Sharing
 from tritonpy.api.trace_sink import TraceSettings, TraceSink
 from tritonpy.config.server import ServerConfig, decode_options
-from tritonpy.config.server.sections import TraceConfig
+from tritonpy.config.server.sections import DeviceSettings, TraceConfig
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager
@@ -106,6 +107,7 @@ def make_frontends(
     kept_headers: frozenset[str],
     metrics: CustomMetrics,
     memory: RequestMemory,
+    gpus: Device,
     single_port: SinglePort | None = None,
 ) -> dict[str, Frontend]:
     """Return the enabled frontends by name; a transport that carries one provides its class."""
@@ -124,9 +126,20 @@ def make_frontends(
             ModelMetrics(metrics),
             memory=memory,
             single_port=single_port if kind.protocols else None,
+            gpus=gpus,
         )
         frontends[name] = kind(options, context)
     return frontends
+
+
+def make_gpus(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Device:
+    """Return the GPUs of this machine; without a plugin for them there are none."""
+    registration = plugins.table("tritonpy_devices").get("cuda")
+    if registration is None and config.devices != DeviceSettings():
+        log.warning("devices has no effect: %s", missing_plugin())
+    gpus: Device = NoDevice(config.devices) if registration is None else registration.load()(config.devices)
+    metrics.add_source(gpus.metrics)
+    return gpus
 
 
 def make_observers(config: ServerConfig, plugins: PluginManager) -> list[Observer]:

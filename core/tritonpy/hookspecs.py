@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tritonpy.api.batch_policy import BatchPolicy
     from tritonpy.api.cache import Cache
     from tritonpy.api.command import Command
+    from tritonpy.api.device import Device
     from tritonpy.api.engine import Engine
     from tritonpy.api.frontend import Frontend, Transport
     from tritonpy.api.frontend_host import FrontendHost
@@ -134,6 +135,11 @@ def tritonpy_observers() -> Mapping[str, type[Observer] | str]:  # type: ignore[
 @hookspec
 def tritonpy_trace_sinks() -> Mapping[str, type[TraceSink] | str]:  # type: ignore[empty-body]
     """Trace sinks, by the name in `trace: mode:` of server.yaml."""
+
+
+@hookspec
+def tritonpy_devices() -> Mapping[str, type[Device] | str]:  # type: ignore[empty-body]
+    """Devices, by kind: "cuda" serves instances on GPUs and CUDA shared memory."""
 
 
 @hookspec

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tritonpy.api.device import Device, NoDevice
 from tritonpy.api.engine import Engine, ServerMetadata
 from tritonpy.api.frontend import Frontend
 from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
@@ -25,6 +26,7 @@ from tritonpy.factories import (
     make_authorizer,
     make_cache,
     make_frontends,
+    make_gpus,
     make_limiter,
     make_observers,
     make_sharing,
@@ -38,7 +40,6 @@ from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy.plugins.backends import BackendFolders, Backends
 from tritonpy.redacted_urls import redact_urls
-from tritonpy.repository.gpus import Gpus
 from tritonpy.repository.index_report import index_as_dicts, index_as_table
 from tritonpy.repository.load_context import LoadContext
 from tritonpy.repository.manager import ModelEvents, RepositoryManager
@@ -47,6 +48,7 @@ from tritonpy.repository.model_table import ModelTable, NamespacedTable
 from tritonpy.repository.poller import Poller
 from tritonpy.request_memory import request_memory
 from tritonpy.runners.call_graph import CallGraph
+from tritonpy.runners.gpu_limits import GpuLimits
 from tritonpy.runners.host_policies import HostPolicies
 from tritonpy.runners.isolation import RunnerFactories
 from tritonpy.runners.runner import RunnerServices
@@ -94,7 +96,7 @@ class Server:
         wakeups: Wakeups,
         authorizer: Authorizer | None = None,
         cache: ResponseCache | None = None,
-        gpus: Gpus | None = None,
+        gpus: Device | None = None,
         front: RouterChain | None = None,
         threads: Sequence[ThreadPool] = (),
         single_port: SinglePort | None = None,
@@ -114,7 +116,7 @@ class Server:
         self._wakeups = wakeups
         self._authorizer = authorizer
         self._cache = cache
-        self._gpus = gpus or Gpus()
+        self._gpus = gpus or NoDevice()
         self._threads = threads
         self._single_port = single_port
         self._runners = runners
@@ -227,7 +229,7 @@ class Server:
             await self._single_port.close()
         await asyncio.gather(*(self._stop(frontend) for frontend in self._started))
         await asyncio.to_thread(self._repository.stop, 0)
-        self._gpus.pools.close()
+        self._gpus.close()
         await asyncio.to_thread(self._timer.stop)
         for threads in self._threads:
             await asyncio.to_thread(threads.close)
@@ -288,14 +290,13 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     timer, wakeups, metrics = Timer(), Wakeups(), CustomMetrics()
     graph = CallGraph(table.config)
     tracing = make_tracing(config.trace, plugins)
-    engine = _engine(config, plugins, table, metrics, graph, tracing)
+    gpus = make_gpus(config, plugins, metrics)
+    engine = _engine(config, plugins, table, metrics, graph, tracing, gpus)
     observers = make_observers(config, plugins)
     backends = Backends(plugins, config.backends, config.backend_defaults, BackendFolders(config.backend_directory))
     backends.check_options()
     cache = make_cache(config, plugins, timer, metrics)
     sharing = make_sharing(config, plugins, metrics)
-    gpus = Gpus.of_machine(config.devices)
-    metrics.add_source(gpus.pools.metrics)
     pools = ThreadPool("execution", EXECUTION_THREADS), ThreadPool("background", BACKGROUND_THREADS)
     limiter, policies = limiter or make_limiter(config, plugins), HostPolicies(config.host_policies)
     runners = RunnerFactories(plugins, RunnerServices(table.config, graph, limiter, wakeups, *pools, policies))
@@ -311,6 +312,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         agents=make_agents(config, plugins),
         required_agents=config.required_repo_agents,
         gpus=gpus,
+        gpu_limits=GpuLimits(gpus),
         auto_complete=not config.disable_auto_complete,
         config_name=config.model_config_name,
         latencies=config.latencies,
@@ -331,7 +333,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
         metrics.add_source(memory.metrics)
     single_port = _single_port(config)
     frontends = make_frontends(
-        config, plugins, authorizer, tracing, kept_headers | front.headers, metrics, memory, single_port
+        config, plugins, authorizer, tracing, kept_headers | front.headers, metrics, memory, gpus, single_port
     )
     frontends = frontends if host is None else host.host(frontends)
     made = observers, timer, wakeups, authorizer, cache, gpus, front, pools, single_port, runners
@@ -345,11 +347,12 @@ def _engine(
     metrics: CustomMetrics,
     graph: CallGraph,
     tracing: Tracing,
+    gpus: Device,
 ) -> LocalEngine:
     sequences = "sequence" in plugins.table("tritonpy_schedulers")
     extensions = [name for name in EXTENSIONS if sequences or name != "sequence"]
     metadata = ServerMetadata(config.id, SERVER_VERSION, extensions)
-    explicit, regions = config.control.mode == "explicit", Regions(config.allow_client_shm)
+    explicit, regions = config.control.mode == "explicit", Regions(config.allow_client_shm, gpus)
     return LocalEngine(table, metrics, graph, metadata, explicit, config.strict_readiness, regions, tracing)
 
 

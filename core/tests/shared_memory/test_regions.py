@@ -5,14 +5,13 @@ import threading
 
 import pytest
 
-from tritonpy import cuda_calls
+from core.tests.toys.device import ToyDevice
 from tritonpy.errors import AlreadyExists, Internal, InvalidArgument, NotFound, Unsupported
 from tritonpy.shared_memory import Regions
 from tritonpy.types import CudaRegion, RegionSlice, SystemRegion
 from tritonpy_testing import shared_object
 
-from .fake_cuda import HANDLE, FakeCuda
-
+HANDLE = bytes(64)
 DISABLED = "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable."
 
 
@@ -23,16 +22,13 @@ def client():
 
 
 @pytest.fixture
-def regions():
-    return Regions(allowed=True)
+def gpu():
+    return ToyDevice()
 
 
 @pytest.fixture
-def gpu(monkeypatch):
-    cuda = FakeCuda()
-    monkeypatch.setattr(cuda_calls, "visible_gpus", lambda: [0])
-    monkeypatch.setattr(cuda_calls, "CudaCalls", lambda: cuda)
-    return cuda
+def regions(gpu):
+    return Regions(allowed=True, gpus=gpu)
 
 
 @pytest.fixture
@@ -87,7 +83,7 @@ def test_a_name_is_unique_across_kinds(regions, register, gpu):
     register("r")
     for call in (lambda: register("r"), lambda: regions.register_cuda(CudaRegion("r", 0, 16), HANDLE)):
         assert refused(AlreadyExists, call) == "shared memory region 'r' already in manager"
-    assert gpu.opened == 0
+    assert gpu.opened == []
 
 
 def test_one_of_many_concurrent_registrations_succeeds(monkeypatch, regions, client):
@@ -115,11 +111,12 @@ def test_one_of_many_concurrent_registrations_succeeds(monkeypatch, regions, cli
     assert len(regions.status("system")) == 1
 
 
-def test_without_a_gpu_gpu_memory_is_refused(regions, monkeypatch):
-    monkeypatch.setattr(cuda_calls, "visible_gpus", list)
+def test_without_a_plugin_for_gpus_gpu_memory_is_refused_and_the_package_logged(caplog):
+    regions = Regions(allowed=True)
     text = "failed to register shared memory region: invalid args"
     assert refused(InvalidArgument, regions.register_cuda, CudaRegion("r", 0, 8), HANDLE) == text
     assert regions.status("cuda") == []
+    assert "tritonpy-device-cuda" in caplog.text
 
 
 def test_a_name_is_necessary(regions):
@@ -149,7 +146,6 @@ def test_unregister_removes_the_named_region_of_that_kind(regions, register, gpu
     assert regions.status("system") == []
     regions.unregister("cuda")
     assert regions.status("cuda") == []
-    assert gpu.opened == 0
 
 
 def test_a_used_region_is_removed_with_its_last_user(regions, register):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
 
+from tritonpy.api.device import Device, ModelMemory, NoDevice
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.batching.gather import gather, scatter
 from tritonpy.config.model_fit import qualified_name
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
-from tritonpy.device_memory import ModelMemory
 from tritonpy.errors import Internal
 from tritonpy.types import Batch
 
@@ -46,6 +46,7 @@ class ModelContext:
     - `namespace`: the model's repository if several repositories may contain models of the same
       name.
     - `memory`: memory for inputs and outputs that are copied to and from GPUs.
+    - `gpus`: the GPUs of the server.
     - `cancellation`: informs the backend that its load is canceled.
     """
 
@@ -67,6 +68,7 @@ class ModelContext:
     namespace: str = ""
     memory: ModelMemory = field(default_factory=ModelMemory)
     cancellation: LoadCancellation = field(default_factory=LoadCancellation)
+    gpus: Device = field(default_factory=NoDevice)
 
     @property
     def qualified_name(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tritonpy.api.device import Device, NoDevice
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.trace_sink import Tracer
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
@@ -75,6 +76,7 @@ class FrontendContext:
       `accept`.
     - `memory`: the frontend reserves here what it stores for clients: bodies, decompressed data
       and unread responses.
+    - `gpus`: the GPUs of the server; none in a frontend process.
     """
 
     host: str
@@ -86,6 +88,7 @@ class FrontendContext:
     claim: Claim | None = None
     memory: RequestMemory = field(default_factory=RequestMemory)
     single_port: SinglePort | None = None
+    gpus: Device = field(default_factory=NoDevice)
 
 
 class Frontend(ABC):

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from tritonpy.config.normalization import normalize
     from tritonpy.config.server import ServerConfig, decode_server_config
     from tritonpy.config.server.expectation import description
-    from tritonpy.config.server.sections import parse_resource
+    from tritonpy.config.server.sections import DeviceSettings, parse_resource
 
 __all__ = [
+    "DeviceSettings",
     "ServerConfig",
     "decode_server_config",
     "description",
@@ -35,6 +36,6 @@ __getattr__ = lazy_names(
         "tritonpy.config.normalization": ("normalize",),
         "tritonpy.config.server": ("ServerConfig", "decode_server_config"),
         "tritonpy.config.server.expectation": ("description",),
-        "tritonpy.config.server.sections": ("parse_resource",),
+        "tritonpy.config.server.sections": ("DeviceSettings", "parse_resource"),
     },
 )

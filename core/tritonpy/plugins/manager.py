@@ -14,6 +14,7 @@ from typing import Any
 import pluggy
 
 from tritonpy import hookspecs
+from tritonpy.api.device import CUDA_PACKAGE
 from tritonpy.api.options import API_VERSION
 from tritonpy.config import known_backends
 from tritonpy.errors import PluginError
@@ -46,6 +47,7 @@ PACKAGES = {
     "tritonpy_batch_policies": {"preferred": "tritonpy-batching-dynamic", "slo": "tritonpy-batching-slo"},
     "tritonpy_sharings": {"fair": "tritonpy-queueing-fair"},
     "tritonpy_routers": {"traffic": "tritonpy-traffic"},
+    "tritonpy_devices": {"cuda": CUDA_PACKAGE},
     "tritonpy_trace_sinks": {"opentelemetry": "tritonpy-trace-otel"},
     "tritonpy_caches": {"local": "tritonpy-cache-local", "redis": "tritonpy-cache-redis"},
     "tritonpy_repo_agents": {"checksum": "tritonpy-agent-checksum", "sealed": "tritonpy-agent-sealed"},

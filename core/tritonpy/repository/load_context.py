@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from tritonpy.api.device import Device
 from tritonpy.api.engine import Engine
 from tritonpy.api.observer import Observer
 from tritonpy.api.repo_agent import RepoAgent
@@ -14,7 +15,7 @@ from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.model.response_cache import ResponseCache
 from tritonpy.plugins.backends import Backends
 from tritonpy.plugins.manager import PluginManager
-from tritonpy.repository.gpus import Gpus
+from tritonpy.runners.gpu_limits import GpuLimits
 from tritonpy.runners.isolation import RunnerFactories
 from tritonpy.runners.timer import Timer
 from tritonpy.runners.wakeups import Wakeups
@@ -33,7 +34,8 @@ class LoadContext:
     metrics: CustomMetrics
     observers: Sequence[Observer]
     agents: Callable[[str], RepoAgent]
-    gpus: Gpus
+    gpus: Device
+    gpu_limits: GpuLimits
     auto_complete: bool = True
     config_name: str = ""
     latencies: LatencySettings = NO_LATENCIES

@@ -13,6 +13,7 @@ from typing import Any
 
 from tritonpy.api.backend import Backend, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.device import NoDevice, missing_plugin
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import NoOptions
 from tritonpy.api.repo_agent import AgentAction, RepoAgent
@@ -46,7 +47,9 @@ from tritonpy.runners.instances import Instances
 from tritonpy.runners.isolation import PARAMETER, is_isolated, loads_in_worker
 from tritonpy.runners.runner import ModelExecution, Runner
 from tritonpy.types import DATATYPE_OF_NUMBER
-from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInstanceGroup
+
+log = logging.getLogger("tritonpy.repository")
 
 SCHEDULERS = {"dynamic_batching": "dynamic", "sequence_batching": "sequence", "ensemble_scheduling": "ensemble"}
 _NO_EFFECT = "the parameter batch_policy '%s' has no effect: only dynamic_batching, and sequence_batching with 'oldest', use a policy"
@@ -355,6 +358,7 @@ class ModelLoader:
         """
         load_context = self._load_context
         self._check_paths(prepared)
+        self._report_missing_device(prepared.config)
         prepared.config = given = self.normalized(prepared.config)
         source = prepared.source
         if load_context.auto_complete and given.backend:
@@ -362,6 +366,14 @@ class ModelLoader:
             if prepared.config != given:
                 source = f"{source}, completed by backend '{given.backend}'"
         self.check(prepared.config, prepared, source)
+
+    def _report_missing_device(self, config: ModelConfig) -> None:
+        """Log the package to install if `config` asks for GPUs, but no plugin provides them."""
+        if isinstance(self._load_context.gpus, NoDevice):
+            kinds = {group.kind for group in config.instance_group} or {ModelInstanceGroup.KIND_AUTO}
+            uses_gpu = bool(config.backend) and self._backend(config).uses_gpu
+            if ModelInstanceGroup.KIND_GPU in kinds or (uses_gpu and ModelInstanceGroup.KIND_AUTO in kinds):
+                log.warning("model '%s' cannot use a GPU: %s", config.name, missing_plugin())
 
     def _check_paths(self, prepared: PreparedModel) -> None:
         """Raise `InvalidConfig` for paths outside the model's folder.
@@ -386,7 +398,8 @@ class ModelLoader:
 
     def _problems(self, config: ModelConfig, name: str, *, tensors: bool = True) -> list[ConfigProblem]:
         gpus = self._load_context.gpus
-        return validate(config, name, gpus.ids, tensors=tensors, min_compute_capability=gpus.min_compute_capability)
+        minimum = gpus.settings.min_supported_compute_capability
+        return validate(config, name, gpus.ids, tensors=tensors, min_compute_capability=minimum)
 
     def load(self, prepared: PreparedModel, version: int) -> LoadedModel:
         """Load one version; returns when its instances are ready. Raises the backend's exception."""
@@ -427,7 +440,7 @@ class ModelLoader:
         model.request_parameters = backend.request_parameters
         model.runner = self._runner(context, backend, model, scheduler)
         try:
-            model.instances = Instances(model.runner, scheduler, model.dispatcher, self._load_context.gpus.limits)
+            model.instances = Instances(model.runner, scheduler, model.dispatcher, self._load_context.gpu_limits)
             model.instances.make(model.instances.prepare(context.config))
         except BaseException:
             model.runner.stop()
@@ -482,8 +495,9 @@ class ModelLoader:
             ),
             backend_directory=backends.folder(config.backend, config.runtime),
             namespace=prepared.namespace,
-            memory=self._load_context.gpus.pools.of_model(config.optimization),
+            memory=self._load_context.gpus.model_memory(config.optimization),
             cancellation=prepared.attempt.cancellation if prepared.attempt is not None else LoadCancellation(),
+            gpus=self._load_context.gpus,
         )
 
     def normalized(self, config: ModelConfig) -> ModelConfig:

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Sequence
 
 from tritonpy.api.backend import InstanceContext
+from tritonpy.api.device import Device, DeviceUnavailable, NoDevice
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig
-from tritonpy.devices import GpuMemoryUnavailable, gpu_memory
 from tritonpy.errors import Unavailable
-
-_UNLIMITED: Mapping[int, float] = {}
 
 
 class GpuLimits:
     """The fractions of each GPU's memory that may be in use, by any process.
 
-    `memory(gpu)` returns the used and total bytes. Raises `InvalidServerConfig` if one of `gpus`
-    has a limit but its memory cannot be queried.
+    They are in the settings of `gpus`. Raises `InvalidServerConfig` if a GPU has a limit but its
+    memory cannot be queried.
     """
 
-    def __init__(
-        self,
-        limits: Mapping[int, float] = _UNLIMITED,
-        gpus: Collection[int] = (),
-        memory: Callable[[int], tuple[int, int]] = gpu_memory,
-    ) -> None:
-        self._limits = limits
-        self._memory = memory
+    def __init__(self, gpus: Device | None = None) -> None:
+        self._gpus = gpus = gpus or NoDevice()
+        self._limits = gpus.settings.gpu_limits()
         problems = []
-        for gpu in sorted(limits.keys() & set(gpus)):
+        for gpu in sorted(self._limits.keys() & set(gpus.ids)):
             try:
-                memory(gpu)
-            except GpuMemoryUnavailable as error:
+                gpus.memory(gpu)
+            except DeviceUnavailable as error:
                 problems.append(
                     ConfigProblem(
                         f"devices.model_load_gpu_limit.{gpu}", f"the memory in use on GPU {gpu} is unknown: {error}"
@@ -57,5 +50,5 @@ class GpuLimits:
     def _full(self, gpu: int) -> bool:
         if gpu not in self._limits:
             return False
-        used, total = self._memory(gpu)
+        used, total = self._gpus.memory(gpu)
         return used > int(total * self._limits[gpu])

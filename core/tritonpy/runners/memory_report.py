@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from tritonpy.api.backend import Backend
+from tritonpy.api.device import ModelMemory
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.clock import now_ns
-from tritonpy.device_memory import ModelMemory
 from tritonpy.runners.thread_pool import ThreadPool
 from tritonpy.statistics.memory import total_memory_usage
 

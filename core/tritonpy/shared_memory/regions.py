@@ -5,31 +5,15 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
 
-import numpy.typing as npt
-
+from tritonpy.api.device import Device, NoDevice
 from tritonpy.errors import AlreadyExists, InvalidArgument, NotFound, Unsupported
 from tritonpy.shared_memory.object_key import check_key
-from tritonpy.types import CudaRegion, RegionKind, RegionSlice, SystemRegion
+from tritonpy.types import CudaRegion, RegionKind, RegionMemory, RegionSlice, SystemRegion
 
 _SIZE_MAX = 2**64 - 1
 _NAMES = {RegionKind.SYSTEM: "system", RegionKind.CUDA: "CUDA"}
 RegionSpec = SystemRegion | CudaRegion
-
-
-class RegionMemory(Protocol):
-    """The bytes of a region; the caller has checked offsets and sizes.
-
-    Any thread may use it. The memory is released with the last reference to the object and to the
-    views that it returned.
-    """
-
-    def read(self, offset: int, size: int) -> memoryview:
-        """Return `size` bytes from `offset`, read-only. Raises TritonError if they do not exist."""
-
-    def write(self, offset: int, array: npt.NDArray[Any]) -> None:
-        """Copy `array` to `offset`. Raises TritonError if the memory does not exist."""
 
 
 class Region:
@@ -60,9 +44,13 @@ class Regions:
     usable and keeps its name until the last of them has its final response.
     """
 
-    def __init__(self, allowed: bool) -> None:
-        """Create an empty table that refuses every registration unless `allowed`."""
+    def __init__(self, allowed: bool, gpus: Device | None = None) -> None:
+        """Create an empty table that refuses every registration unless `allowed`.
+
+        `gpus` opens regions in GPU memory.
+        """
         self._allowed = allowed
+        self._gpus = gpus or NoDevice()
         self._lock = threading.Lock()
         self._regions: dict[str, Region] = {}
 
@@ -88,10 +76,8 @@ class Regions:
 
     def register_cuda(self, region: CudaRegion, handle: bytes) -> None:
         """Open GPU memory by its IPC handle. Raises Unsupported, InvalidArgument, AlreadyExists."""
-        from tritonpy.shared_memory.cuda_memory import open_cuda
-
         self._require_allowed()
-        self._add(region, partial(open_cuda, region, handle))
+        self._add(region, partial(self._gpus.open_region, region, handle))
 
     def unregister(self, kind: RegionKind, name: str = "") -> None:
         """Unregister a region, or all regions of that kind if `name` is empty.

@@ -14,7 +14,7 @@ from tritonpy.types.datatypes import (
     string_offsets,
 )
 from tritonpy.types.flow_control import FlowControl
-from tritonpy.types.region import CudaRegion, RegionKind, RegionSlice, SystemRegion
+from tritonpy.types.region import CudaRegion, RegionKind, RegionMemory, RegionSlice, SystemRegion
 from tritonpy.types.request import (
     NO_PARAMETERS,
     Batch,
@@ -56,6 +56,7 @@ __all__ = [
     "Owner",
     "ParameterValue",
     "RegionKind",
+    "RegionMemory",
     "RegionSlice",
     "SequenceInfo",
     "Sink",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
+import numpy.typing as npt
 
 if TYPE_CHECKING:
     from tritonpy.types.request import InferRequest, InferResponse
@@ -47,6 +48,20 @@ class RegionSlice(msgspec.Struct, frozen=True, gc=False):
     name: str
     offset: int
     byte_size: int
+
+
+class RegionMemory(Protocol):
+    """The bytes of a region; the caller has checked offsets and sizes.
+
+    Any thread may use it. The memory is released with the last reference to the object and to the
+    views that it returned.
+    """
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return `size` bytes from `offset`, read-only. Raises TritonError if they do not exist."""
+
+    def write(self, offset: int, array: npt.NDArray[Any]) -> None:
+        """Copy `array` to `offset`. Raises TritonError if the memory does not exist."""
 
 
 class HeldRegions(Protocol):

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from tritonpy_testing.contracts.batch_policy import BatchPolicyContract
     from tritonpy_testing.contracts.cache import CacheContract
     from tritonpy_testing.contracts.command import CommandContract
+    from tritonpy_testing.contracts.device import DeviceContract
     from tritonpy_testing.contracts.engine import EngineContract
     from tritonpy_testing.contracts.frontend import FrontendContract
     from tritonpy_testing.contracts.frontend_host import FrontendHostContract
@@ -83,6 +84,7 @@ _MODULES = {
     "BatchPolicyContract": "contracts.batch_policy",
     "CacheContract": "contracts.cache",
     "CommandContract": "contracts.command",
+    "DeviceContract": "contracts.device",
     "EngineContract": "contracts.engine",
     "FrontendContract": "contracts.frontend",
     "FrontendHostContract": "contracts.frontend_host",
@@ -138,6 +140,7 @@ __all__ = [
     "BatchPolicyContract",
     "CacheContract",
     "CommandContract",
+    "DeviceContract",
     "EngineContract",
     "FrontendContract",
     "FrontendHostContract",

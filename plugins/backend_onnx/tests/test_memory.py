@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from tritonpy import GpuMemoryUnavailable, InstanceContext, MemoryUsage
+from tritonpy import InstanceContext, MemoryUsage
+from tritonpy.execution import DeviceUnavailable
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
 from tritonpy_backend_onnx.memory import folder_bytes, measure_memory
 from tritonpy_backend_onnx.providers import ProviderDevice
@@ -38,7 +39,7 @@ class Card:
     def __call__(self, gpu):
         self.allocations.append(gpu)
         if self.used is None:
-            raise GpuMemoryUnavailable("no library")
+            raise DeviceUnavailable("no library")
         return self.used, 1 << 40
 
 

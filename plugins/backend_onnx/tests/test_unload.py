@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from onnx import helper, numpy_helper
 
-from tritonpy import open_nvml
 from tritonpy_backend_onnx.runtime import has_cuda
+from tritonpy_device_cuda.nvml import open_nvml
 
 SCRIPT = Path(__file__).with_name("unload_cycles.py")
 CYCLES = 20

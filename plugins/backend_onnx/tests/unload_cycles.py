@@ -11,7 +11,8 @@ import threading
 import time
 from pathlib import Path
 
-from tritonpy import gpu_memory, running_server
+from tritonpy import running_server
+from tritonpy_device_cuda.gpus import gpu_memory
 
 WAIT_S = 30.0
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tritonpy import GpuMemoryUnavailable, MemoryUsage, gpu_memory
+from tritonpy import MemoryUsage
+from tritonpy.execution import DeviceUnavailable
 from tritonpy_backend_onnx.providers import ProviderDevice
 
 # one measurement at a time: growth of a GPU's memory is attributed to the session being opened
@@ -22,12 +23,12 @@ class Measurement:
 
 @contextmanager
 def measure_memory(
-    device: ProviderDevice, model_bytes: int, used: Callable[[int], tuple[int, int]] = gpu_memory
+    device: ProviderDevice, model_bytes: int, used: Callable[[int], tuple[int, int]]
 ) -> Iterator[Measurement]:
     """Measure the memory of the session that the `with` block opens.
 
     On the host this is `model_bytes`, the size of the model files. On a GPU it is the growth of
-    used memory. If that is unknown or not positive, because other models were unloaded meanwhile,
+    used memory; `used(gpu)` returns used and total bytes. If that is unknown or not positive, because other models were unloaded meanwhile,
     it is `model_bytes`, too.
     """
     found = Measurement()
@@ -45,7 +46,7 @@ def measure_memory(
 def _used_bytes(gpu: int, used: Callable[[int], tuple[int, int]]) -> int:
     try:
         return used(gpu)[0]
-    except GpuMemoryUnavailable:
+    except DeviceUnavailable:
         return 0
 
 

@@ -89,7 +89,7 @@ class SharedModel:
 
     def _open(self, device: ProviderDevice, providers: list[Provider], cores: tuple[int, ...]) -> OpenSession:
         model_bytes = folder_bytes(self._model.path)
-        with measure_memory(device, model_bytes) as measure:
+        with measure_memory(device, model_bytes, self._model.gpus.memory) as measure:
             opened = open_session(self._model, providers, cores, model_bytes)
         self._memory_usage[opened.session] = measure.usage
         return opened

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.cuda_calls import CudaCalls
-from tritonpy.device_memory import MemoryPools, ModelMemory
+from tritonpy import ModelMemory
+from tritonpy.config import DeviceSettings
 from tritonpy_backend_trt import cuda, plugin_libraries
 from tritonpy_backend_trt.backend import TensorRtBackend
+from tritonpy_device_cuda.cuda_calls import CudaCalls
+from tritonpy_device_cuda.memory_pools import MemoryPools
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import BackendHarness
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.cuda_calls import CudaCalls
-from tritonpy.device_memory import MemoryPools
-from tritonpy.devices import visible_gpus
+from tritonpy.config import DeviceSettings
 from tritonpy_backend_trt.backend import TensorRtBackend
+from tritonpy_device_cuda.cuda_calls import CudaCalls
+from tritonpy_device_cuda.gpus import visible_gpus
+from tritonpy_device_cuda.memory_pools import MemoryPools
 from tritonpy_testing import BackendHarness
 
 from .conftest import output

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from tritonpy import Internal, Unavailable
-from tritonpy.devices import visible_gpus
 from tritonpy_backend_trt.bindings import import_tensorrt
 from tritonpy_backend_trt.runtime import create_runtime
+from tritonpy_device_cuda.gpus import visible_gpus
 
 
 def test_a_runtime_is_created(simulation):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DTYPES, DeviceBlock, ModelMemory
+from tritonpy import DTYPES, ModelMemory
+from tritonpy.execution import DeviceBlock
 from tritonpy_backend_trt.context import UNKNOWN, ExecutionContext
 from tritonpy_backend_trt.inputs import address
 from tritonpy_backend_trt.output_allocator import GrowableBuffer, output_allocator

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritonpy import DeviceBlock, TritonError
+from tritonpy import TritonError
+from tritonpy.execution import DeviceBlock
 from tritonpy_backend_trt.logger import log
 from tritonpy_backend_trt.signature import Shape
 

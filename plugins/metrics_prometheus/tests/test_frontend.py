@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -13,12 +12,13 @@ import pytest
 
 import tritonpy_metrics_prometheus
 from tritonpy import FrontendContext, MetricKind, ModelMetrics, StartupError
+from tritonpy.execution import NoDevice
 from tritonpy_metrics_prometheus.cpu import PROC
 from tritonpy_metrics_prometheus.frontend import MetricsFrontend
 from tritonpy_metrics_prometheus.options import MetricsOptions
 from tritonpy_testing import FrontendContract
 
-from .fake_nvml import FakeNvml, h100
+from .fake_device import FakeDevice, FakeMonitor, h100
 
 
 def has_ipv6():
@@ -37,10 +37,9 @@ class TestContract(FrontendContract):
 
 
 @asynccontextmanager
-async def listening(engine, **options):
-    frontend = MetricsFrontend(
-        MetricsOptions(port=0, **options), FrontendContext("127.0.0.1", logging.getLogger("test"))
-    )
+async def listening(engine, gpus=None, **options):
+    context = FrontendContext("127.0.0.1", logging.getLogger("test"), gpus=gpus or NoDevice())
+    frontend = MetricsFrontend(MetricsOptions(port=0, **options), context)
     await frontend.start(engine)
     try:
         yield frontend
@@ -175,20 +174,19 @@ def test_cpu_and_memory_of_the_machine_are_exported(engine):
     assert 0 < int(values["nv_cpu_memory_used_bytes"]) <= int(values["nv_cpu_memory_total_bytes"])
 
 
-def exported_gpus(engine, gpu):
+def exported_gpus(engine, gpus, gpu):
     async def scenario():
-        async with listening(engine, cpu=False, gpu=gpu) as frontend:
+        async with listening(engine, gpus, cpu=False, gpu=gpu) as frontend:
             return await asyncio.to_thread(scrape, frontend.address())
 
     return asyncio.run(scenario())[1].count("gpu_uuid=")
 
 
 @pytest.mark.parametrize(("gpu", "samples"), [(True, 6), (False, 0)])
-def test_gpus_are_exported_unless_disabled(engine, monkeypatch, gpu, samples):
-    nvml = FakeNvml(h100())
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    assert exported_gpus(engine, gpu) == samples
-    assert nvml.open == 0
+def test_gpus_are_exported_unless_disabled(engine, gpu, samples):
+    monitor = FakeMonitor({"GPU-1": h100()})
+    assert exported_gpus(engine, FakeDevice(monitor), gpu) == samples
+    assert monitor.is_open is not gpu
 
 
 def test_its_own_host_overrides_the_server_s(engine):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -15,8 +14,7 @@ from tritonpy_metrics_prometheus.application import MetricsApplication
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.cpu import PROC, CpuCollector
 from tritonpy_metrics_prometheus.custom import CustomCollector
-from tritonpy_metrics_prometheus.gpu import GpuCollector
-from tritonpy_metrics_prometheus.nvml import open_gpus
+from tritonpy_metrics_prometheus.gpu import GpuCollector, open_gpus
 from tritonpy_metrics_prometheus.options import MetricsOptions
 
 BACKLOG = 128  # connections waiting to be accepted
@@ -72,7 +70,7 @@ class MetricsFrontend(Frontend):
         registry = CollectorRegistry()
         interval_ns = self.options.interval_ms * 1_000_000
         if self.options.gpu:
-            self._gpus = open_gpus(os.environ, interval_ns, now_ns)
+            self._gpus = open_gpus(self.context.gpus, interval_ns, now_ns)
         uuids = self._gpus.uuids if self._gpus is not None else ()
         registry.register(EngineCollector(engine, self.options.counter_latencies, uuids))
         if self._gpus is not None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from core.tests.toys.device import ToyDevice
+from tritonpy.api.device import NoDevice
 from tritonpy.api.engine import MemoryUsage
 from tritonpy_workers.process_memory import PROC, process_memory, resident_bytes
 
@@ -53,21 +55,22 @@ def test_resident_bytes_match_the_process() -> None:
 def test_host_memory_is_measured_and_other_memory_reported_by_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     reported = [MemoryUsage("CPU", 0, 1), MemoryUsage("CPU_PINNED", 0, 2), MemoryUsage("GPU", 3, 4)]
     monkeypatch.setattr("tritonpy_workers.process_memory.resident_bytes", lambda pid: 1000 + pid)
-    assert list(process_memory(7, reported)) == [MemoryUsage("CPU", 0, 1007), *reported[1:]]
+    assert list(process_memory(7, reported, NoDevice())) == [MemoryUsage("CPU", 0, 1007), *reported[1:]]
 
 
-def test_gpu_memory_not_reported_by_the_backend_comes_from_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tritonpy_workers.process_memory.gpu_memory_of", lambda pid: {0: pid, 1: 5})
-    by_driver = [MemoryUsage("GPU", 0, NO_PROCESS), MemoryUsage("GPU", 1, 5)]
-    assert list(process_memory(NO_PROCESS, [])) == by_driver
-    assert list(process_memory(NO_PROCESS, [MemoryUsage("CPU_PINNED", 0, 2)])) == [
+def test_gpu_memory_not_reported_by_the_backend_comes_from_the_driver() -> None:
+    gpus = ToyDevice()
+    gpus.by_process = {0: 9, 1: 5}
+    by_driver = [MemoryUsage("GPU", 0, 9), MemoryUsage("GPU", 1, 5)]
+    assert list(process_memory(NO_PROCESS, [], gpus)) == by_driver
+    assert list(process_memory(NO_PROCESS, [MemoryUsage("CPU_PINNED", 0, 2)], gpus)) == [
         MemoryUsage("CPU_PINNED", 0, 2),
         *by_driver,
     ]
     reported = [MemoryUsage("GPU", 1, 3)]
-    assert list(process_memory(NO_PROCESS, reported)) == reported
+    assert list(process_memory(NO_PROCESS, reported, gpus)) == reported
 
 
 def test_without_a_measurement_the_backends_report_is_used() -> None:
     reported = [MemoryUsage("CPU", 0, 1), MemoryUsage("GPU", 3, 4)]
-    assert list(process_memory(NO_PROCESS, reported)) == reported
+    assert list(process_memory(NO_PROCESS, reported, NoDevice())) == reported

@@ -7,24 +7,23 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tritonpy import MemoryUsage
-from tritonpy.execution import gpu_memory_of
+from tritonpy import Device, MemoryUsage
 
 PROC = Path("/proc")
 
 
-def process_memory(pid: int, reported: Iterable[MemoryUsage]) -> Iterator[MemoryUsage]:
+def process_memory(pid: int, reported: Iterable[MemoryUsage], gpus: Device) -> Iterator[MemoryUsage]:
     """Yield the memory usage of a process.
 
     Host memory is the resident memory. Other memory is as `reported` by the backend, or else as the
-    GPU driver reports it.
+    driver of `gpus` reports it.
     """
     resident, reported = resident_bytes(pid), list(reported)
     if resident is not None:
         yield MemoryUsage("CPU", 0, resident)
     yield from (usage for usage in reported if resident is None or usage.type != "CPU")
     if not any(usage.type == "GPU" for usage in reported):
-        yield from (MemoryUsage("GPU", gpu, size) for gpu, size in gpu_memory_of(pid).items())
+        yield from (MemoryUsage("GPU", gpu, size) for gpu, size in gpus.process_memory(pid).items())
 
 
 def resident_bytes(pid: int, proc: Path = PROC) -> int | None:

@@ -309,7 +309,7 @@ class WorkerRunner(Runner):
             worker = instance.worker
             if worker is not None and not self._stopped:
                 reported = self._wait(worker.memory_usage()) if worker.reports_memory else ()
-                yield from process_memory(worker.pid, reported)
+                yield from process_memory(worker.pid, reported, self._model.gpus)
 
     def _wait(self, coroutine: Coroutine[Any, Any, _T]) -> _T:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()

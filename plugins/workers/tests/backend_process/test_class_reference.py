@@ -18,8 +18,8 @@ class Outer:
 
 def test_a_reference_resolves_to_its_class() -> None:
     for kind in (Doubler, Outer.Inner):
-        assert resolve(reference_of(kind)) is kind
-    assert reference_of(Doubler) == "core.tests.toys.doubler:Doubler"
+        assert resolve(reference_of(kind, "backend"), "backend") is kind
+    assert reference_of(Doubler, "backend") == "core.tests.toys.doubler:Doubler"
 
 
 def test_a_class_that_no_other_process_can_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +30,7 @@ def test_a_class_that_no_other_process_can_import_is_refused(monkeypatch: pytest
     homeless = type("Homeless", (Backend,), {"__module__": "nowhere"})
     for kind in (gated(Gate()), main.Mine, replaced, homeless):  # type: ignore[attr-defined]
         with pytest.raises(InvalidArgument, match=r"the backend class .* cannot run in a process of its own"):
-            reference_of(kind)
+            reference_of(kind, "backend")
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def test_a_class_that_no_other_process_can_import_is_refused(monkeypatch: pytest
 )
 def test_an_unresolvable_reference_raises_with_the_reason(reference: str, reason: str) -> None:
     with pytest.raises(Unavailable) as refusal:
-        resolve(reference)
-    assert f"'{reference}'" in refusal.value.message
+        resolve(reference, "device")
+    assert f"the device '{reference}'" in refusal.value.message
     assert reason in refusal.value.message

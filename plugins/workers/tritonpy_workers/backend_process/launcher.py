@@ -22,7 +22,7 @@ class SpawnLauncher(Launcher):
 
     def __init__(self, model: ModelContext, backend: type[Backend]) -> None:
         self._model = model
-        self._backend = reference_of(backend)
+        self._backend = reference_of(backend, "backend")
 
     def launch(self, instance: InstanceContext, connection: socket.socket, output: int) -> SpawnedProcess:
         if not sys.executable:

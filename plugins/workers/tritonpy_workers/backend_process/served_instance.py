@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from tritonpy import Backend, Batch, Engine, MemoryUsage, ModelContext, ModelMetrics
-from tritonpy.execution import BatchLayout, MemoryPools, pooled_memory, reports_memory, total_memory_usage, visible_gpus
+from tritonpy import Backend, Batch, Device, Engine, MemoryUsage, ModelContext, ModelMetrics
+from tritonpy.execution import BatchLayout, pooled_memory, reports_memory, total_memory_usage
 from tritonpy_workers.backend_process.class_reference import resolve
 from tritonpy_workers.backend_process.start_message import InstanceStartMessage
 
@@ -26,7 +26,8 @@ class ServedInstance:
         metrics: ModelMetrics,
         take_more: Callable[[int], Batch | None],
     ) -> None:
-        self._kind = kind = resolve(start.backend)
+        kind: type[Backend] = resolve(start.backend, "backend")
+        self._kind = kind
         self.model = model = _model_context(start, kind, engine, metrics)
         self.context = start.instance.context()
         model.shared = kind.load(model)
@@ -75,6 +76,7 @@ def _model_context(
     start: InstanceStartMessage, kind: type[Backend], engine: Engine, metrics: ModelMetrics
 ) -> ModelContext:
     model, config = start.model, start.model.parsed_config()
+    gpus: Device = resolve(model.device, "device")(model.devices, model.gpus)
     return ModelContext(
         name=model.name,
         version=model.version,
@@ -92,5 +94,6 @@ def _model_context(
         default_max_batch_size=model.default_max_batch_size,
         backend_directory=model.backend_folder(),
         layout=BatchLayout.of(config),
-        memory=MemoryPools(model.devices, visible_gpus()).of_model(config.optimization),
+        memory=gpus.model_memory(config.optimization),
+        gpus=gpus,
     )

@@ -11,13 +11,17 @@ from typing import Any
 import msgspec
 
 from tritonpy import InstanceContext, Internal, ModelContext
-from tritonpy.execution import DeviceSettings
+from tritonpy.config import DeviceSettings
 from tritonpy_ipc import VERSION
 from tritonpy_protos.model_config_pb2 import ModelConfig
+from tritonpy_workers.backend_process.class_reference import reference_of
 
 
 class StartModel(msgspec.Struct):
-    """A `ModelContext` as plain values; `config` is the serialized message in base64."""
+    """A `ModelContext` as plain values; `config` is the serialized message in base64.
+
+    `device` is the "module:Class" of its GPUs, `devices` their settings, `gpus` their ids.
+    """
 
     name: str
     version: int
@@ -29,7 +33,9 @@ class StartModel(msgspec.Struct):
     output_types: dict[str, str]
     options: dict[str, Any]
     default_max_batch_size: int
-    devices: DeviceSettings = DeviceSettings()
+    device: str
+    devices: DeviceSettings
+    gpus: list[int]
 
     @classmethod
     def of(cls, model: ModelContext) -> StartModel:
@@ -45,7 +51,9 @@ class StartModel(msgspec.Struct):
             dict(model.output_types),
             msgspec.to_builtins(model.options),
             model.default_max_batch_size,
-            model.memory.settings,
+            reference_of(type(model.gpus), "device"),
+            model.gpus.settings,
+            model.gpus.ids,
         )
 
     def parsed_config(self) -> ModelConfig:

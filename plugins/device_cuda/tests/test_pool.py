@@ -1,19 +1,23 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from core.tests.device_memory.fake_cuda import FakeCuda
-from tritonpy.device_memory.arena import ALIGNMENT
-from tritonpy.device_memory.block import DeviceBlock, HostBlock
-from tritonpy.device_memory.pool import Pool
-from tritonpy.errors import Unavailable
+from tritonpy import Unavailable
+from tritonpy_device_cuda.block import CudaBlock, HostBlock
+from tritonpy_device_cuda.pool import ALIGNMENT, Arena, Pool, aligned_size
+
+from .fake_cuda import FakeCuda
 
 ME, YOU = "me", "you"
+TOTAL = 16 * ALIGNMENT
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def test_a_failed_allocation_is_logged_once_and_not_retried(caplog):
 
 def test_a_separate_block_is_charged_to_its_owner(cuda):
     pool = Pool(
-        "CUDA memory on GPU 1", 256, DeviceBlock, lambda size: cuda.allocate(size, 1), lambda at: cuda.free(at, 1), 1
+        "CUDA memory on GPU 1", 256, CudaBlock, lambda size: cuda.allocate(size, 1), lambda at: cuda.free(at, 1), 1
     )
     within, separate = pool.take(200, ME), pool.allocate_separately(5000, ME)
     assert (cuda.on_gpu(1), pool.used(), pool.held(ME)) == ([256, 5000], 200, 5200)
@@ -126,7 +130,7 @@ def test_blocks_may_be_released_at_any_point_and_on_any_thread(cuda):
 
 def test_a_free_error_is_logged(cuda, caplog):
     def refuse(_address):
-        from tritonpy.cuda_calls import CudaError
+        from tritonpy_device_cuda.cuda_calls import CudaError
 
         raise CudaError("cudaFreeHost: cudaErrorInvalidValue")
 
@@ -134,3 +138,45 @@ def test_a_free_error_is_logged(cuda, caplog):
     pool.take(1, ME)
     pool.close()
     assert "failed to free memory: cudaFreeHost" in caplog.text
+
+
+def test_ranges_are_aligned_as_those_of_cuda():
+    arena = Arena(TOTAL)
+    assert [arena.take(size) for size in (1, ALIGNMENT, ALIGNMENT + 1, 0)] == [
+        0, ALIGNMENT, 2 * ALIGNMENT, 4 * ALIGNMENT
+    ]  # fmt: skip
+
+
+def test_a_range_that_does_not_fit_is_none():
+    arena = Arena(TOTAL)
+    assert arena.take(TOTAL + 1) is None
+    assert arena.take(TOTAL) == 0
+    assert arena.take(1) is None
+
+
+def test_a_size_that_is_not_a_multiple_of_the_alignment_is_rounded_down():
+    arena = Arena(ALIGNMENT + 10)
+    assert (arena.take(1), arena.take(1)) == (0, None)
+
+
+def test_an_empty_arena_has_no_ranges():
+    assert Arena(0).take(0) is None
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5 * ALIGNMENT)), max_size=60))
+def test_ranges_never_overlap_and_are_all_reusable(steps):
+    arena, taken = Arena(TOTAL), {}
+    for takes, number in steps:
+        if takes:
+            offset = arena.take(number)
+            if offset is not None:
+                taken[offset] = number
+        elif taken:
+            offset = list(taken)[number % len(taken)]
+            arena.free(offset, taken.pop(offset))
+        ends = sorted((offset, offset + aligned_size(size)) for offset, size in taken.items())
+        assert all(end <= start for (_, end), (start, _) in itertools.pairwise(ends))
+        assert all(start >= 0 and end <= TOTAL for start, end in ends)
+    for offset, size in taken.items():
+        arena.free(offset, size)
+    assert arena.take(TOTAL) == 0

@@ -7,10 +7,11 @@ import importlib.util
 import numpy as np
 import pytest
 
-from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.cuda_calls import open_cuda_calls
-from tritonpy.device_memory import MemoryPools
-from tritonpy.devices import GpuMemoryUnavailable, gpu_memory, supported_gpus, visible_gpus
+from tritonpy.config import DeviceSettings
+from tritonpy.execution import DeviceUnavailable
+from tritonpy_device_cuda.cuda_calls import open_cuda_calls
+from tritonpy_device_cuda.gpus import gpu_memory, supported_gpus, visible_gpus
+from tritonpy_device_cuda.memory_pools import MemoryPools
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
 
 MIB = 1 << 20
@@ -56,5 +57,5 @@ def test_released_memory_returns_to_the_gpu(pools):
 def test_the_driver_reports_its_gpus():
     assert supported_gpus(1.0) == visible_gpus()
     assert supported_gpus(99.0) == []
-    with pytest.raises(GpuMemoryUnavailable, match="there is no GPU"):
+    with pytest.raises(DeviceUnavailable, match="there is no GPU"):
         gpu_memory(len(visible_gpus()))

@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import sys
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from core.tests.device_memory.fake_cuda import FakeCuda
-from core.tests.fake_nvml import FakeNvml, gpu
-from core.tests.repository.instance_backends import BASE, write
-from core.tests.repository.version_backend import error_of
-from core.tests.toys.isolated import ISOLATED, isolating
-from core.tests.toys.serving import ToyPlugin, ask
-from plugins.workers.tests.backend_process.wire import eventually
-from tritonpy import cuda_calls, devices
-from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
-from tritonpy.errors import StartupError
-from tritonpy_testing import RecordingSink, RunningServer
-from tritonpy_testing.model_repository import ModelRepository
+import tritonpy_device_cuda
+from tritonpy import (
+    Backend,
+    InferRequest,
+    InstanceContext,
+    ModelContext,
+    StartupError,
+    Tensor,
+    TritonError,
+    hookimpl,
+)
+from tritonpy_device_cuda import cuda_calls, gpus
+from tritonpy_testing import ModelRepository, RecordingSink, RunningServer, running_server
 
+from .fake_cuda import FakeCuda
+from .fake_nvml import FakeNvml, gpu
+
+Array = npt.NDArray[Any]
+ROOT = Path(__file__).resolve().parents[3]
+WAIT_S = 30.0
+_clock = itertools.count(1)
+BASE = """
+    backend: "counting"
+    input { name: "IN" data_type: TYPE_INT32 dims: 1 }
+    output { name: "OUT" data_type: TYPE_INT32 dims: 1 }
+"""
+ISOLATED = 'parameters { key: "isolation" value { string_value: "process" } }'
 PINNED, ON_GPU = 4000, 6000
 
 
@@ -76,7 +95,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> FakeCuda:
 
 @pytest.fixture(autouse=True)
 def _machine(monkeypatch: pytest.MonkeyPatch, cuda: FakeCuda) -> None:
-    for module in (devices, cuda_calls):
+    for module in (gpus, cuda_calls):
         monkeypatch.setattr(module, "visible_gpus", lambda: [0, 1])
     for name in ("CUDA_VISIBLE_DEVICES", "TRITON_SERVER_CPU_ONLY"):
         monkeypatch.delenv(name, raising=False)
@@ -92,18 +111,49 @@ def with_gpus(monkeypatch: pytest.MonkeyPatch, *gpus: dict[str, Any]) -> None:
 def serving(
     repository: ModelRepository, kind: type[Backend] = DeviceReportingBackend, **devices: Any
 ) -> Iterator[RunningServer]:
-    settings = {"control": {"mode": "explicit"}, "devices": devices}
-    with isolating(repository, ToyPlugin({"counting": kind}), **settings) as server:
-        yield server
+    class Plugin:
+        @hookimpl
+        def tritonpy_backends(self) -> Mapping[str, type[Backend]]:
+            return {"counting": kind}
+
+    config = {
+        "repositories": [{"url": str(repository.path)}],
+        "frontends": {"http": False, "grpc": False, "metrics": False},
+        "control": {"mode": "explicit"},
+        "devices": devices,
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, str(ROOT)])  # worker processes import this module, too
+        with running_server(config, [Plugin(), tritonpy_device_cuda], installed=False) as server:
+            yield server
+
+
+def write(repository: ModelRepository, config: str) -> None:
+    """Write the configuration with a unique modification time."""
+    path = repository.add("m", config) / "config.pbtxt"
+    timestamp = next(_clock)
+    os.utime(path, (timestamp, timestamp))
+
+
+def eventually(condition: Callable[[], object]) -> None:
+    """Wait until `condition()` is true."""
+    end = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < end, "it never became true"
+        time.sleep(0.001)
 
 
 def refused(server: RunningServer) -> str:
-    return str(error_of(server.engine.load_model, "m"))
+    with pytest.raises(TritonError) as failed:
+        server.engine.load_model("m")
+    return str(failed.value)
 
 
 def device_of_response(server: RunningServer, recorder: RecordingSink) -> tuple[int, int]:
     """Return whether a GPU responded, and the number of the device."""
-    ((answer,),) = recorder.wait(ask(server.engine, recorder, "m", [1]))
+    request = InferRequest("m", {"IN": Tensor.from_numpy("IN", np.array([1], np.int32))}, recorder.sink)
+    server.engine.infer(request)
+    ((answer,),) = recorder.wait(request)
     assert answer.error is None, answer.error
     on_gpu, device = answer.outputs[0].numpy().tolist()
     return on_gpu, device
@@ -210,7 +260,7 @@ def test_a_limit_on_a_gpu_of_unknown_memory_prevents_startup(
     with (
         pytest.raises(
             StartupError,
-            match=r"devices.model_load_gpu_limit.0: the memory in use on GPU 0 is unknown: .*tritonpy\[gpu\]",
+            match=r"devices.model_load_gpu_limit.0: the memory in use on GPU 0 is unknown: .*tritonpy-device-cuda\[gpu\]",
         ),
         serving(model_repository, model_load_gpu_limit={0: 0.5}),
     ):

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.cuda_calls import CudaCalls, open_cuda_calls
-from tritonpy.custom_metrics.registry import FamilySnapshot, MetricKind, MetricSnapshot
-from tritonpy.device_memory.block import DeviceBlock, HostBlock
-from tritonpy.device_memory.model_memory import ModelMemory
-from tritonpy.device_memory.pool import Pool
+from tritonpy import FamilySnapshot, MetricKind, MetricSnapshot
+from tritonpy.config import DeviceSettings
+from tritonpy_device_cuda.block import CudaBlock, HostBlock
+from tritonpy_device_cuda.cuda_calls import CudaCalls, open_cuda_calls
+from tritonpy_device_cuda.model_memory import CudaModelMemory
+from tritonpy_device_cuda.pool import Pool
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
@@ -45,9 +45,9 @@ class MemoryPools:
             )
         self._devices = {gpu: _device_pool(gpu, settings.cuda_pool(gpu), calls) for gpu in gpus}
 
-    def of_model(self, policy: ModelOptimizationPolicy) -> ModelMemory:
+    def of_model(self, policy: ModelOptimizationPolicy) -> CudaModelMemory:
         """Return a model's view of the pools; `policy` defines which of its memory is pinned."""
-        return ModelMemory(self._settings, self._pinned, self._devices, policy)
+        return CudaModelMemory(self._pinned, self._devices, policy)
 
     def metrics(self) -> Sequence[FamilySnapshot]:
         """Return Triton's metrics of the pinned memory pool and, with GPUs, of their pools."""
@@ -78,11 +78,11 @@ class MemoryPools:
             yield _gauge(f"{_DEVICE}_used_bytes", "GPU memory in the server's pool (used), in bytes", used)
 
 
-def _device_pool(gpu: int, byte_size: int, calls: Callable[[], CudaCalls]) -> Pool[DeviceBlock]:
+def _device_pool(gpu: int, byte_size: int, calls: Callable[[], CudaCalls]) -> Pool[CudaBlock]:
     return Pool(
         f"CUDA memory on GPU {gpu}",
         byte_size,
-        DeviceBlock,
+        CudaBlock,
         partial(_allocate, calls, gpu),
         lambda address: calls().free(address, gpu),
         gpu,

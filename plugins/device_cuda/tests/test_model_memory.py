@@ -3,13 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from core.tests.device_memory.fake_cuda import FakeCuda
-from tritonpy.batching.gather import gather
-from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.device_memory import MemoryPools, ModelMemory
-from tritonpy.errors import Unavailable
-from tritonpy.types import Batch, InferRequest, Tensor
+from tritonpy import Batch, InferRequest, Tensor, Unavailable, gather
+from tritonpy.config import DeviceSettings
+from tritonpy_device_cuda.memory_pools import MemoryPools
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
+
+from .fake_cuda import FakeCuda
 
 
 @pytest.fixture
@@ -30,7 +29,7 @@ def held(model):
 
 
 def test_without_gpus_no_memory_is_available():
-    model = ModelMemory()
+    model = MemoryPools(DeviceSettings()).of_model(ModelOptimizationPolicy())
     assert (model.pinned_input, model.pinned_output, list(model.held()), model.has_pools) == (None, None, [], False)
     with pytest.raises(Unavailable, match="on GPU 0: no such GPU"):
         model.on_device(0, 8)

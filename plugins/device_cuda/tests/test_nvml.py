@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from core.tests.fake_nvml import GIB, FakeNvml, gpu
-from tritonpy.nvml import NvmlError, open_nvml, visible
+from tritonpy_device_cuda.nvml import NvmlError, open_nvml, visible
+
+from .fake_nvml import GIB, FakeNvml, gpu
 
 FOUR = {f"GPU-{number}": number for number in range(4)}
 

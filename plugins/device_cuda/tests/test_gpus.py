@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from core.tests.fake_nvml import GIB, FakeNvml, gpu
-from tritonpy import devices, install_command
+from tritonpy import install_command
+from tritonpy.execution import DeviceUnavailable
+from tritonpy_device_cuda import gpus
+
+from .fake_nvml import GIB, FakeNvml, gpu
 
 
 @pytest.mark.parametrize(
@@ -30,12 +33,12 @@ def test_gpus_are_counted_as_frameworks_do(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if chosen is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
-    assert devices.visible_gpus() == visible
+    assert gpus.visible_gpus() == visible
 
 
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "visible_gpus", lambda: [0, 1])
+    monkeypatch.setattr(gpus, "visible_gpus", lambda: [0, 1])
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.delenv("TRITON_SERVER_CPU_ONLY", raising=False)
 
@@ -52,26 +55,26 @@ def test_gpus_below_the_minimum_compute_capability_are_left_out(
     monkeypatch: pytest.MonkeyPatch, minimum: float, found: list[int]
 ) -> None:
     nvml(monkeypatch, FakeNvml(gpu(), gpu("GPU-2", capability=(7, 5))))
-    assert devices.supported_gpus(minimum) == found
+    assert gpus.supported_gpus(minimum) == found
 
 
 @pytest.mark.parametrize("library", [None, FakeNvml(), FakeNvml({}), FakeNvml({"uuid": "GPU-1"})])
 @pytest.mark.usefixtures("two_gpus")
 def test_a_gpu_of_unknown_capability_is_used(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
     nvml(monkeypatch, library)
-    assert devices.supported_gpus(9.0) == [0, 1]
+    assert gpus.supported_gpus(9.0) == [0, 1]
 
 
 def test_without_gpus_nvml_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices, "visible_gpus", list)
-    monkeypatch.setattr(devices, "open_nvml", None)
-    assert devices.supported_gpus(9.0) == []
+    monkeypatch.setattr(gpus, "visible_gpus", list)
+    monkeypatch.setattr(gpus, "open_nvml", None)
+    assert gpus.supported_gpus(9.0) == []
 
 
 def test_gpu_memory_returns_used_and_total_bytes(monkeypatch: pytest.MonkeyPatch, two_gpus: None) -> None:
     library = FakeNvml(gpu(used=1, total=4))
     nvml(monkeypatch, library)
-    assert devices.gpu_memory(0) == (GIB, 4 * GIB)
+    assert gpus.gpu_memory(0) == (GIB, 4 * GIB)
     assert library.open == 0
 
 
@@ -79,7 +82,7 @@ def test_gpu_memory_returns_used_and_total_bytes(monkeypatch: pytest.MonkeyPatch
 def test_gpu_memory_of_returns_the_bytes_of_a_process_on_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     library = FakeNvml(gpu(processes=[(7, 100), (8, 1)]), gpu("GPU-2", processes=[(7, 30)]))
     nvml(monkeypatch, library)
-    assert [devices.gpu_memory_of(pid) for pid in (7, 8, 9)] == [{0: 100, 1: 30}, {0: 1}, {}]
+    assert [gpus.gpu_memory_of(pid) for pid in (7, 8, 9)] == [{0: 100, 1: 30}, {0: 1}, {}]
     assert library.open == 0
 
 
@@ -87,13 +90,13 @@ def test_gpu_memory_of_returns_the_bytes_of_a_process_on_each_gpu(monkeypatch: p
 @pytest.mark.usefixtures("two_gpus")
 def test_gpu_memory_of_a_process_is_empty_if_unknown(monkeypatch: pytest.MonkeyPatch, library: object) -> None:
     nvml(monkeypatch, library)
-    assert devices.gpu_memory_of(7) == {}
+    assert gpus.gpu_memory_of(7) == {}
 
 
 @pytest.mark.parametrize(
     ("library", "reason"),
     [
-        (None, re.escape(install_command("tritonpy[gpu]"))),
+        (None, re.escape(install_command("tritonpy-device-cuda[gpu]"))),
         (FakeNvml(driver=False), "there is no GPU"),
         (FakeNvml({}), "Not Supported"),
         (FakeNvml({"uuid": "GPU-1"}), "Not Supported"),
@@ -104,5 +107,5 @@ def test_unavailable_gpu_memory_raises_with_the_reason(
     monkeypatch: pytest.MonkeyPatch, library: object, reason: str
 ) -> None:
     nvml(monkeypatch, library)
-    with pytest.raises(devices.GpuMemoryUnavailable, match=reason):
-        devices.gpu_memory(0)
+    with pytest.raises(DeviceUnavailable, match=reason):
+        gpus.gpu_memory(0)

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tritonpy import cuda_calls, install_command
-from tritonpy.cuda_calls import CudaCalls, CudaError, open_cuda_calls
+from tritonpy import install_command
+from tritonpy_device_cuda import cuda_calls
+from tritonpy_device_cuda.cuda_calls import CudaCalls, CudaError, open_cuda_calls
 
 HANDLE = bytes(range(64))
 
@@ -145,7 +146,7 @@ def test_gpu_memory_is_allocated_and_freed_on_its_device(bindings):
 
 @pytest.mark.parametrize(
     ("gpus", "module", "text"),
-    [([], Bindings(), "there is no GPU"), ([0], None, re.escape(install_command("tritonpy[cuda]")))],
+    [([], Bindings(), "there is no GPU"), ([0], None, re.escape(install_command("tritonpy-device-cuda[cuda]")))],
 )
 def test_missing_gpus_or_bindings_raise_a_cuda_error(monkeypatch, gpus, module, text):
     monkeypatch.setattr(cuda_calls, "visible_gpus", lambda: gpus)

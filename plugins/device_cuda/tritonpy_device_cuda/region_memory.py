@@ -1,4 +1,4 @@
-"""Regions in GPU memory."""
+"""Shared-memory regions of clients in GPU memory."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.cuda_calls import CudaCalls, CudaError, open_cuda_calls
-from tritonpy.errors import Internal, InvalidArgument
-from tritonpy.types import CudaRegion
+from tritonpy import CudaRegion, Internal, InvalidArgument
+from tritonpy_device_cuda.cuda_calls import CudaCalls, CudaError, open_cuda_calls
 
 log = logging.getLogger("tritonpy.shared_memory")
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 
-from tritonpy.cuda_calls import CudaError
+from tritonpy_device_cuda.cuda_calls import CudaError
 
 
 class FakeCuda:

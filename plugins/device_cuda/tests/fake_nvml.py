@@ -12,7 +12,8 @@ class NVMLError(Exception):
 
 
 class FakeNvml:
-    """`gpus` have `uuid`, `used` and `total` in GiB, `capability`, and `processes` (pid and bytes).
+    """`gpus` have `uuid`, `used` and `total` in GiB, `capability`, `processes` (pid and bytes),
+    and, in the units of the library, `utilization`, `power`, `limit` and `energy`.
 
     A missing property is not supported. `open` counts the open handles of the library.
     """
@@ -45,6 +46,18 @@ class FakeNvml:
     def nvmlDeviceGetMemoryInfo(self, gpu, version):
         assert version == self.nvmlMemory_v2
         return SimpleNamespace(used=int(_property(gpu, "used") * GIB), total=int(_property(gpu, "total") * GIB))
+
+    def nvmlDeviceGetUtilizationRates(self, gpu):
+        return SimpleNamespace(gpu=_property(gpu, "utilization"), memory=0)
+
+    def nvmlDeviceGetPowerUsage(self, gpu):
+        return _property(gpu, "power")
+
+    def nvmlDeviceGetPowerManagementLimit(self, gpu):
+        return _property(gpu, "limit")
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, gpu):
+        return _property(gpu, "energy")
 
     def nvmlDeviceGetCudaComputeCapability(self, gpu):
         return _property(gpu, "capability")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritonpy.cuda_calls import CudaError
+from tritonpy_device_cuda.cuda_calls import CudaError
 
 HANDLE = bytes(range(64))
 
 
-class FakeCuda:
+class FakeHandles:
     """A fake of `CudaCalls` with one allocation of 16 bytes at address 1000.
 
     `opened` counts the open handles.

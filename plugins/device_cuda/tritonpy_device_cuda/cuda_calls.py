@@ -1,4 +1,4 @@
-"""The few CUDA calls that the server itself needs, through cuda-python."""
+"""The few CUDA calls that the server itself needs, through cuda-python, which the extra `cuda` installs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy.devices import visible_gpus
-from tritonpy.installation import install_command
+from tritonpy import install_command
+from tritonpy_device_cuda.gpus import visible_gpus
 
 HANDLE_BYTES = 64
 
@@ -28,7 +28,9 @@ def open_cuda_calls() -> CudaCalls:
     try:
         return CudaCalls()
     except ImportError as error:
-        raise CudaError(f"cuda-python is not installed ({install_command('tritonpy[cuda]')}): {error}") from None
+        raise CudaError(
+            f"cuda-python is not installed ({install_command('tritonpy-device-cuda[cuda]')}): {error}"
+        ) from None
 
 
 class CudaCalls:

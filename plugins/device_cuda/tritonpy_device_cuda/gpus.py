@@ -6,14 +6,11 @@ import logging
 import os
 from pathlib import Path
 
-from tritonpy.installation import install_command
-from tritonpy.nvml import Nvml, NvmlError, open_nvml
+from tritonpy import install_command
+from tritonpy.execution import DeviceUnavailable
+from tritonpy_device_cuda.nvml import Nvml, NvmlError, open_nvml
 
 log = logging.getLogger("tritonpy.devices")
-
-
-class GpuMemoryUnavailable(Exception):
-    """The memory usage of a GPU cannot be read; the text is the reason."""
 
 
 def visible_gpus() -> list[int]:
@@ -47,22 +44,22 @@ def supported_gpus(minimum: float) -> list[int]:
 
 
 def gpu_memory(gpu: int) -> tuple[int, int]:
-    """Return used and total bytes of a GPU, for all processes. Raises GpuMemoryUnavailable."""
+    """Return used and total bytes of a GPU, for all processes. Raises DeviceUnavailable."""
     try:
         nvml = open_nvml(os.environ)
     except ImportError as error:
-        raise GpuMemoryUnavailable(
-            f"nvidia-ml-py is not installed ({install_command('tritonpy[gpu]')}): {error}"
+        raise DeviceUnavailable(
+            f"nvidia-ml-py is not installed ({install_command('tritonpy-device-cuda[gpu]')}): {error}"
         ) from error
     except NvmlError as error:
-        raise GpuMemoryUnavailable(str(error)) from error
+        raise DeviceUnavailable(str(error)) from error
     if nvml is None:
-        raise GpuMemoryUnavailable("there is no GPU")
+        raise DeviceUnavailable("there is no GPU")
     with nvml:
         try:
             return nvml.memory(gpu)
         except NvmlError as error:
-            raise GpuMemoryUnavailable(str(error)) from error
+            raise DeviceUnavailable(str(error)) from error
 
 
 def gpu_memory_of(pid: int) -> dict[int, int]:

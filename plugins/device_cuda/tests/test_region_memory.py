@@ -3,19 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy import cuda_calls, install_command
-from tritonpy.errors import Internal, InvalidArgument
-from tritonpy.shared_memory.cuda_memory import open_cuda
-from tritonpy.types import CudaRegion
+from tritonpy import CudaRegion, Internal, InvalidArgument, install_command
+from tritonpy_device_cuda import cuda_calls
+from tritonpy_device_cuda.region_memory import open_cuda
 
-from .fake_cuda import HANDLE, FakeCuda
+from .fake_handles import HANDLE, FakeHandles
 
 REFUSED = "^failed to register shared memory region: invalid args$"
 
 
 @pytest.fixture
 def cuda(monkeypatch):
-    cuda = FakeCuda()
+    cuda = FakeHandles()
     monkeypatch.setattr(cuda_calls, "visible_gpus", lambda: [0])
     monkeypatch.setattr(cuda_calls, "CudaCalls", lambda: cuda)
     return cuda
@@ -88,4 +87,4 @@ def test_without_cuda_python_the_reason_is_logged(cuda, monkeypatch, caplog):
     monkeypatch.setattr(cuda_calls, "CudaCalls", missing)
     with pytest.raises(InvalidArgument, match=REFUSED):
         opened()
-    assert install_command("tritonpy[cuda]") in caplog.text
+    assert install_command("tritonpy-device-cuda[cuda]") in caplog.text

@@ -27,7 +27,7 @@ class HostBlock(MemoryBlock):
         return self._interface()
 
 
-class DeviceBlock(MemoryBlock):
+class CudaBlock(MemoryBlock):
     """Memory of the GPU `device`.
 
     `torch.as_tensor(block)` and `cupy.asarray(block)` are views of it.

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from core.tests.device_memory.fake_cuda import FakeCuda
-from tritonpy.config.server.sections import DeviceSettings
-from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
-from tritonpy.device_memory import MemoryPools
+from tritonpy import SERVER_METRICS, MetricKind
+from tritonpy.config import DeviceSettings
+from tritonpy_device_cuda.memory_pools import MemoryPools
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
+
+from .fake_cuda import FakeCuda
 
 POLICY = ModelOptimizationPolicy()
 MIB = 1 << 20
