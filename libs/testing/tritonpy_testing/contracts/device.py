@@ -96,7 +96,8 @@ class DeviceContract(PluginContract):
                 if allocate is not None:
                     array = allocate("IN", "INT32", (2, 3))
                     array[:] = 7
-                    assert (array.shape, array.dtype) == ((2, 3), np.int32)
+                    assert array.shape == (2, 3)
+                    assert array.dtype == np.int32
                     assert array.flags.c_contiguous
 
     def test_a_model_may_do_without_pinned_memory(self) -> None:
