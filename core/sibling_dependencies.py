@@ -13,15 +13,20 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class SiblingDependencies(MetadataHookInterface):
-    """Fills `project.dependencies` from the hook's table in pyproject.toml."""
+    """Fills the dependencies and extras of the project from the hook's tables in pyproject.toml."""
 
     def update(self, metadata: dict[str, object]) -> None:
-        """Put libraries and siblings into `metadata`."""
-        siblings = [
-            self._requirement(name, folder, str(metadata["version"]))
-            for name, folder in self.config["siblings"].items()
-        ]
+        """Put libraries, siblings and extras into `metadata`."""
+        version = str(metadata["version"])
+        siblings = [self._requirement(name, folder, version) for name, folder in self.config["siblings"].items()]
         metadata["dependencies"] = [*self.config["libraries"], *siblings]
+        metadata["optional-dependencies"] = {
+            extra: [self._optional(text, version) for text in texts] for extra, texts in self.config["extras"].items()
+        }
+
+    def _optional(self, text: str, version: str) -> str:
+        folder = self.config["optional-siblings"].get(text.partition("[")[0])
+        return text if folder is None else self._requirement(text, folder, version)
 
     def _requirement(self, name: str, folder: str, version: str) -> str:
         path = Path(self.root).parent / folder

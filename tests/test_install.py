@@ -53,6 +53,34 @@ def test_required_sibling_packages_are_installed_with_a_plugin() -> None:
     assert "tritonpy-backend-onnx" not in names
 
 
+@pytest.mark.parametrize("extra", ["tritonpy[cuda]", "tritonpy[watch,gpu]", "tritonpy-metrics-prometheus[gpu]==0.1.0"])
+def test_sibling_packages_of_extras_are_installed_with_them(extra: str) -> None:
+    names = {each.name for each in distributions.with_siblings([extra], ALL)}
+    assert "tritonpy-device-cuda" in names
+    plain = {each.name for each in distributions.with_siblings([extra.partition("[")[0]], ALL)}
+    assert names - plain == {"tritonpy-device-cuda"}
+
+
+def test_the_extras_of_the_core_pin_their_siblings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "core"))
+    from sibling_dependencies import SiblingDependencies
+
+    document = tomllib.loads((ROOT / "core" / "pyproject.toml").read_text(encoding="utf-8"))
+    hook = SiblingDependencies(str(ROOT / "core"), document["tool"]["hatch"]["metadata"]["hooks"]["custom"])
+    found: dict[str, Any] = {"version": "0.1.0"}
+    hook.update(found)
+    assert found["optional-dependencies"]["gpu"] == [
+        f"tritonpy-device-cuda[gpu] @ {(ROOT / 'plugins' / 'device_cuda').as_uri()}"
+    ]
+    monkeypatch.setenv("TRITONPY_PLAIN_DEPENDENCIES", "1")
+    hook.update(found)
+    assert found["optional-dependencies"] == {
+        "cuda": ["tritonpy-device-cuda[cuda]==0.1.0"],
+        "gpu": ["tritonpy-device-cuda[gpu]==0.1.0"],
+        "watch": ["watchfiles>=1.0"],
+    }
+
+
 def installed(distribution: Any, **changes: Any) -> dict[str, Any]:
     """Return the metadata of an up-to-date installation of `distribution`, with `changes`."""
     folder = {"url": distribution.folder.as_uri(), "dir_info": {}}

@@ -8,13 +8,14 @@ import re
 import subprocess
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD_BACKEND = "hatchling>=1.27"
 _REQUIREMENT = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*?)\s*(?P<extras>\[[\w,\s-]*\])?$")
 _NAME = re.compile(r"^[A-Za-z0-9][\w.-]*")
+_EXTRAS = re.compile(r"^[A-Za-z0-9][\w.-]*\s*\[(?P<extras>[\w,\s-]*)\]")
 
 
 class UnknownDistribution(Exception):
@@ -23,12 +24,13 @@ class UnknownDistribution(Exception):
 
 @dataclass(frozen=True)
 class Distribution:
-    """A folder with a pyproject.toml; `requirements` are its dependencies without extras."""
+    """A folder with a pyproject.toml; `requirements` are its dependencies, `extras` those of each extra."""
 
     name: str
     version: str
     folder: Path
     requirements: tuple[str, ...]
+    extras: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def short_name(self) -> str:
@@ -48,16 +50,24 @@ def _read(path: Path) -> Distribution:
     document = tomllib.loads(path.read_text(encoding="utf-8"))
     project = document["project"]
     requirements = list(project.get("dependencies", ()))
+    extras = project.get("optional-dependencies", {})
     if "dependencies" in project.get("dynamic", ()):
         hook = document["tool"]["hatch"]["metadata"]["hooks"]["custom"]
         requirements = [*hook["libraries"], *(f"{name}=={project['version']}" for name in hook["siblings"])]
-    return Distribution(project["name"], project["version"], path.parent, tuple(requirements))
+        extras = hook["extras"]
+    return Distribution(project["name"], project["version"], path.parent, tuple(requirements), extras)
 
 
 def requirement_name(requirement: str) -> str:
     """Return the name in `requirement`, normalized as in package indexes."""
     found = _NAME.match(requirement)
     return re.sub(r"[-_.]+", "-", found[0]).lower() if found else ""
+
+
+def requirement_extras(requirement: str) -> set[str]:
+    """Return the extras that `requirement` asks for."""
+    found = _EXTRAS.match(requirement)
+    return {extra.strip() for extra in found["extras"].split(",")} if found else set()
 
 
 def find(reference: str, distributions: Mapping[str, Distribution]) -> tuple[Distribution, str]:
@@ -79,16 +89,20 @@ def find(reference: str, distributions: Mapping[str, Distribution]) -> tuple[Dis
     return names[name], parsed["extras"] or ""
 
 
-def with_siblings(reference: Iterable[Distribution], distributions: Mapping[str, Distribution]) -> list[Distribution]:
-    """Return the given distributions and all distributions of the checkout that they need, each once."""
+def with_siblings(requirements: Iterable[str], distributions: Mapping[str, Distribution]) -> list[Distribution]:
+    """Return all distributions of the checkout that `requirements` need, with their extras, each once."""
     found: dict[str, Distribution] = {}
-    waiting = list(reference)
+    seen: set[str] = set()
+    waiting = list(requirements)
     while waiting:
-        each = waiting.pop(0)
-        if each.name not in found:
-            found[each.name] = each
-            siblings = [distributions.get(requirement_name(text)) for text in each.requirements]
-            waiting.extend(sibling for sibling in siblings if sibling is not None)
+        text = waiting.pop(0)
+        sibling = distributions.get(requirement_name(text))
+        if sibling is not None and text not in seen:
+            seen.add(text)
+            found[sibling.name] = sibling
+            waiting.extend(sibling.requirements)
+            for extra in sorted(requirement_extras(text)):
+                waiting.extend(sibling.extras.get(extra, ()))
     return list(found.values())
 
 

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         named = [find(each, distributions) for each in ["tritonpy", *arguments.plugins]]
     except UnknownDistribution as error:
         parser.error(str(error))
-    needed = with_siblings([each for each, _ in named], distributions)
+    needed = with_siblings([each.name + extras for each, extras in named], distributions)
     python = _interpreter(arguments.environment)
     _ensure_pip(python)
     installed = _inspect(python, needed)

@@ -24,7 +24,7 @@ import numpy as np
 from .errors import TritonModelException
 
 
-class Device(Structure):
+class DLDevice(Structure):
     """DLDevice."""
 
     _fields_ = (("kind", c_int32), ("number", c_int32))
@@ -41,7 +41,7 @@ class DLTensor(Structure):
 
     _fields_ = (
         ("data", c_void_p),
-        ("device", Device),
+        ("device", DLDevice),
         ("ndim", c_int32),
         ("dtype", ElementType),
         ("shape", POINTER(c_int64)),
@@ -108,7 +108,7 @@ def copy_to_capsule(array: np.ndarray[Any, Any]) -> Any:
     shape[:] = array.shape
     managed.tensor.shape = ctypes.cast(shape, POINTER(c_int64))
     managed.tensor.ndim = array.ndim
-    managed.tensor.device = Device(1, 0)
+    managed.tensor.device = DLDevice(1, 0)
     managed.tensor.dtype = ElementType(1, 8 * array.itemsize, 1)
     managed.tensor.data = address + offset
     ctypes.memmove(address + offset, array.__array_interface__["data"][0], array.nbytes)
