@@ -182,3 +182,22 @@ def test_a_stopping_listener_refuses_connections_and_waits_for_calls():
         writer.close()
 
     run(scenario)
+
+
+def test_an_idle_connection_is_closed_for_its_descriptor():
+    async def scenario():
+        listener = Http2Listener(
+            RecordingCalls(), ConnectionOptions(), None, logging.getLogger(__name__), RequestMemory()
+        )
+        listening = listen_on_port("127.0.0.1", 0, reuse=False)
+        listener.serve(listening.sockets)
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(PREFACE + frame(SETTINGS))
+        await reader.readexactly(9)
+        ((_, evict),) = listener._acceptor.idle()
+        evict()
+        assert b"too many connections" in await reader.read()
+        writer.close()
+        await listener.stop(0)
+
+    run(scenario)
