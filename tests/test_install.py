@@ -48,7 +48,7 @@ def test_short_names_of_distributions_are_unique() -> None:
 
 
 def test_required_sibling_packages_are_installed_with_a_plugin() -> None:
-    names = {each.name for each in distributions.with_siblings([ALL["tritonpy-frontend-grpc"]], ALL)}
+    names = {each.name for each in distributions.with_siblings(["tritonpy-frontend-grpc"], ALL)}
     assert {"tritonpy", "tritonpy-protos", "tritonpy-http2", "tritonpy-frontend-grpc"} <= names
     assert "tritonpy-backend-onnx" not in names
 

@@ -14,7 +14,7 @@ from tests.pages import PORTS, Block, Checkout, assert_prints, blocks
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PARTS = ("core", "protos", "plugins", "examples", "tools")
+PARTS = ("core", "protos", "libs", "plugins", "examples", "tools")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "tests", ".*", "*.egg-info")
 PAGES = (
     "docs/getting_started.md",
