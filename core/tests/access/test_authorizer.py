@@ -245,4 +245,4 @@ print(sorted(name for name in sys.modules if name.startswith(("tritonpy.access."
     or name.endswith((".access", ".guarded", ".guard"))))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['tritonpy.access', 'tritonpy.access.restriction']"
+    assert done.stdout.strip() == "['tritonpy.access', 'tritonpy.access.denials', 'tritonpy.access.restriction']"

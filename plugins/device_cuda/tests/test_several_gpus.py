@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pytest
 
 import tritonpy_device_cuda
+import tritonpy_workers
 from tritonpy import (
     Backend,
     InferRequest,
@@ -124,7 +125,7 @@ def serving(
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "path", [*sys.path, str(ROOT)])  # worker processes import this module, too
-        with running_server(config, [Plugin(), tritonpy_device_cuda], installed=False) as server:
+        with running_server(config, [Plugin(), tritonpy_device_cuda, tritonpy_workers], installed=False) as server:
             yield server
 
 

@@ -217,7 +217,7 @@ def test_concurrent_queries_get_their_own_results(behind: ToyEngine) -> None:
 
 def test_an_unknown_engine_method_is_refused(behind: ToyEngine) -> None:
     with connected(behind) as engine, pytest.raises(Exception, match="the engine has no method 'close'"):
-        engine._engine("close")  # type: ignore[attr-defined]
+        engine._call("engine", method="close")  # type: ignore[attr-defined]
 
 
 def test_a_forked_process_reaches_no_engine(behind: ToyEngine) -> None:
