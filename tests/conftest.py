@@ -24,6 +24,7 @@ import tritonclient.http
 from onnx import TensorProto, helper
 
 from tests.process_tree import end_tree
+from tests.sampling import Sampling
 from tests.served_transport import transport_flags
 from tritonpy_testing import ModelRepository, free_port
 
@@ -36,6 +37,41 @@ TYPES = {
     "INT64": TensorProto.INT64, "FP16": TensorProto.FLOAT16, "FP32": TensorProto.FLOAT, "FP64": TensorProto.DOUBLE,
     "BYTES": TensorProto.STRING, "BF16": TensorProto.BFLOAT16,
 }  # fmt: skip
+
+SUITES = Sampling.of_environment("suite")
+SAMPLED = pytest.StashKey[str]()
+# Modules that run in every sample: the rules of the project, its installation, and one round of each protocol.
+ALWAYS = frozenset(
+    {
+        "test_architecture",
+        "test_clients",
+        "test_failures",
+        "test_install",
+        "test_readme",
+        "test_sampling",
+        "test_shutdown",
+        "test_vocabulary",
+    }
+)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the end-to-end suites that are not in the sample; a suite is a module of this folder."""
+    here = Path(__file__).parent
+    suites = {item.path.stem for item in items if item.path.parent == here} - ALWAYS
+    taken = {name for name in suites if SUITES.takes(name)}
+    if suites and SUITES.share < 1:
+        config.stash[SAMPLED] = SUITES.described(len(taken), len(suites), "end-to-end suites")
+        gone = [item for item in items if item.path.parent == here and item.path.stem in suites - taken]
+        kept = set(items) - set(gone)
+        items[:] = [item for item in items if item in kept]
+        config.hook.pytest_deselected(items=gone)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print which suites ran and how to repeat the selection."""
+    if SAMPLED in config.stash:
+        terminalreporter.write_line(config.stash[SAMPLED])
 
 
 @dataclass(frozen=True)

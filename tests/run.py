@@ -2,9 +2,10 @@
 
 Each tier with further requirements has its own environment under .test-venv/, layered on that of
 the default tier; later runs reuse it. Arguments after `--` go to pytest: `python3 tests/run.py
-default -- -k batching`. With several tiers and cores, three tiers run at a time (`--at-once 1` runs
-them in order), because they wait most of the time. The output of a tier then appears when the tier
-has ended.
+default -- -k batching`. Without any argument, long suites are sampled by a printed seed; `--all`
+runs everything. With several tiers and cores, three tiers run at a time (`--at-once 1` runs them in
+order), because they wait most of the time. The output of a tier then appears when the tier has
+ended.
 """
 
 from __future__ import annotations
@@ -116,6 +117,10 @@ TIERS = {
 }
 
 
+# What the plain test command runs of the suites that take longest, by seeds that are printed.
+SHARES = {"TRITONPY_CONFORMANCE_SHARE": "0.2", "TRITONPY_SUITE_SHARE": "0.4"}
+
+
 def main() -> int:
     """Run the chosen tiers, then print the duration of each."""
     parser = argparse.ArgumentParser(description="Install what the tests need and run them.")
@@ -123,7 +128,11 @@ def main() -> int:
     at_once = 3 if (os.cpu_count() or 1) > 1 else 1
     parser.add_argument("--at-once", type=int, default=at_once, help=f"tiers that run at a time (default: {at_once})")
     own, _, rest = _split(sys.argv[1:])
+    parser.add_argument("--all", action="store_true", help="run everything; without tiers, long suites are sampled")
     arguments = parser.parse_args(own)
+    if not (arguments.all or arguments.tiers or rest):
+        for variable, share in SHARES.items():
+            os.environ.setdefault(variable, share)
     chosen = arguments.tiers or list(TIERS)
     unknown = [name for name in chosen if name not in TIERS]
     if unknown:

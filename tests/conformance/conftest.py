@@ -11,10 +11,10 @@ import pytest
 from tests.conformance import repository
 from tests.conformance.compare import TRITON_RESTARTS
 from tests.conformance.exchange_runner import ExchangeRunner
-from tests.conformance.sampling import Sampling
 from tests.conformance.server import TRITONSERVER, running, triton_command, tritonpy_command
+from tests.sampling import Sampling
 
-SAMPLING = Sampling.of_environment()
+SAMPLING = Sampling.of_environment("conformance")
 SAMPLED = pytest.StashKey[str]()
 
 
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     exchanges = {item.nodeid: item for item in items if "topic" in getattr(item, "fixturenames", ())}
     left_out = [item for name, item in exchanges.items() if not SAMPLING.takes(name)]
     if exchanges:
-        config.stash[SAMPLED] = SAMPLING.described(len(exchanges) - len(left_out), exchanges)
+        config.stash[SAMPLED] = SAMPLING.described(len(exchanges) - len(left_out), len(exchanges), "exchanges")
     if left_out:
         gone = set(left_out)
         items[:] = [item for item in items if item not in gone]

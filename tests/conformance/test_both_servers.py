@@ -11,11 +11,11 @@ from tests.conformance.difference import differences
 from tests.conformance.exchange import Exchange, Topic
 from tests.conformance.exchange_runner import ExchangeRunner, run_on_both
 from tests.conformance.intended_differences import judge, read
-from tests.conformance.sampling import Sampling
 from tests.conformance.topics import TOPICS, full_name
+from tests.sampling import Sampling
 
 LISTED = read()
-SAMPLE = Sampling.of_environment().share < 1
+SAMPLE = Sampling.of_environment("conformance").share < 1
 # The real server sometimes loses a race (a stub that dies during a response), so one result proves
 # nothing.
 ATTEMPTS = 3
