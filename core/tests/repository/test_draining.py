@@ -153,18 +153,25 @@ def test_jobs_without_prepared_model_release_no_files(prepared):
 
 def test_many_idle_models_are_closed_by_a_few_threads_and_busy_ones_delay_no_other(prepared, monkeypatch):
     monkeypatch.setattr(draining, "THREADS", 2)
-    table, unloaded = ModelTable(), []
-    under_test = Drainer(table, unloaded.append)
     busy = [Model(executing=1) for _ in range(3)]
     idle = [Model() for _ in range(40)]
+    table, unloaded, all_idle = ModelTable(), [], threading.Event()
+
+    def unload(model):
+        unloaded.append(model)
+        if len(unloaded) == len(idle):
+            all_idle.set()
+
+    under_test = Drainer(table, unload)
     jobs = []
     for number, model in enumerate([*busy, *idle]):
         table.swap(f"m{number}", {1: model})
         jobs.append(DrainJob(f"m{number}", table.swap(f"m{number}", {})))
     under_test.drain(*jobs)
     assert len(under_test._threads) <= 5
-    assert not under_test._join(0.2)
+    assert all_idle.wait(10)
     assert set(unloaded) == set(idle)
+    assert not under_test._join(0)
     for model in busy:
         model.drained.set()
     assert under_test.wait(10)
