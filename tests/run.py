@@ -1,16 +1,20 @@
 """Installs the test requirements and runs the tests: `python3 tests/run.py`. Needs Python 3.11.
 
-Each tier with further requirements has its own environment under .test-venv/, layered on that of
-the default tier; later runs reuse it. Arguments after `--` go to pytest: `python3 tests/run.py
-default -- -k batching`. Without any argument, long suites are sampled by a printed seed; `--all`
+Each tier with further requirements has its own environment under .test-venv/, layered on the
+default one; later runs reuse it. Arguments after `--` go to pytest: `python3 tests/run.py
+packages -- -k batching`. Without any argument, long suites are sampled by a printed seed; `--all`
 runs everything. With several tiers and cores, three tiers run at a time (`--at-once 1` runs them in
 order), because they wait most of the time. The output of a tier then appears when the tier has
 ended.
+
+Up to five failed tests of a tier are repeated once when all tiers have ended. Those that then pass
+are printed as flaky: they depend on the load of the machine, which is a defect of the test.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -21,10 +25,12 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENTS = ROOT / ".test-venv"
 DEFAULT_ENVIRONMENT = ENVIRONMENTS / "default"
+MAX_REPEATED = 5  # more failed tests of a tier than this are no coincidence
 
 
 @dataclass(frozen=True)
@@ -82,11 +88,9 @@ def default_packages() -> list[str]:
 
 # Tiers start in this order: long ones first, so that parallel runs end together.
 TIERS = {
-    "default": Tier(
-        (*(f"{folder}/tests" for folder in default_packages()[2:]), "tests"),
-        ("--ignore=tests/conformance", "--ignore=tests/frameworks"),
-    ),
-    "core": Tier(("protos/tests", "core/tests")),
+    "packages": Tier(tuple(f"{folder}/tests" for folder in default_packages() if folder != "core")),
+    "servers": Tier(("tests",), ("--ignore=tests/conformance", "--ignore=tests/frameworks")),
+    "core": Tier(("core/tests",)),
     "conformance": Tier(("tests/conformance",)),
     "frameworks": Tier(
         ("tests/frameworks",),
@@ -99,7 +103,7 @@ TIERS = {
         requirements=("tests/requirements-frameworks.txt",),
     ),
     # Suites that start servers as processes, a fixed sample of the exchanges with the real Triton, and
-    # the tests of frontend_grpc on grpcio; the default tier uses the transport h2.
+    # the tests of frontend_grpc on grpcio; the other tiers use the transport h2.
     "grpcio": Tier(
         (
             "plugins/frontend_grpc/tests",
@@ -119,6 +123,7 @@ TIERS = {
 
 # What the plain test command runs of the suites that take longest, by seeds that are printed.
 SHARES = {"TRITONPY_CONFORMANCE_SHARE": "0.2", "TRITONPY_SUITE_SHARE": "0.4"}
+SEEDS = ("TRITONPY_CONFORMANCE_SEED", "TRITONPY_SUITE_SEED")
 
 
 def main() -> int:
@@ -133,11 +138,15 @@ def main() -> int:
     if not (arguments.all or arguments.tiers or rest):
         for variable, share in SHARES.items():
             os.environ.setdefault(variable, share)
+    for variable in SEEDS:  # the same for all tiers and for a repetition
+        os.environ.setdefault(variable, str(SystemRandom().randrange(1 << 32)))
     chosen = arguments.tiers or list(TIERS)
     unknown = [name for name in chosen if name not in TIERS]
     if unknown:
         parser.error(f"no tier '{unknown[0]}', there are: {', '.join(TIERS)}")
     results = _run_all(chosen, max(1, min(arguments.at_once, len(chosen))), rest)
+    for name in chosen:
+        results[name] = _without_flaky(name, *results[name])
     for name in chosen:
         status, minutes = results[name]
         print(f"tier {name}: {'passed' if status == 0 else 'FAILED'} in {minutes:.1f} min")
@@ -171,13 +180,37 @@ def _run(name: str, pytest_arguments: list[str], log: Path | None = None) -> tup
     python = _environment(name, tier)
     where = f", its output goes to {log}" if log else ""
     print(f"tier {name}: environment ready after {(time.monotonic() - started) / 60:.1f} min{where}", flush=True)
+    _failures(name).unlink(missing_ok=True)
+    status = _pytest(name, python, [*tier.paths, *tier.options, *pytest_arguments], log)
+    return status, (time.monotonic() - started) / 60
+
+
+def _pytest(name: str, python: str, arguments: list[str], log: Path | None = None) -> int:
     with ExitStack() as stack:
         output = stack.enter_context(log.open("w")) if log else None
-        status = subprocess.run(
-            [python, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *tier.paths, *tier.options, *pytest_arguments],
-            cwd=ROOT, env={**os.environ, **tier.variables}, stdout=output, stderr=output, check=False,
+        return subprocess.run(
+            [python, "-m", "pytest", "-o", f"cache_dir=.pytest_cache/{name}", *arguments],
+            cwd=ROOT, env={**os.environ, **TIERS[name].variables}, stdout=output, stderr=output, check=False,
         ).returncode  # fmt: skip
-    return status, (time.monotonic() - started) / 60
+
+
+def _failures(name: str) -> Path:
+    """Return the file in which pytest lists the failed tests of a tier."""
+    return ROOT / ".pytest_cache" / name / "v" / "cache" / "lastfailed"
+
+
+def _without_flaky(name: str, status: int, minutes: float) -> tuple[int, float]:
+    """Repeat the failed tests of a tier if they are few; return its status and minutes."""
+    if status != 1 or not _failures(name).exists():  # 1: pytest ran to its end and tests failed
+        return status, minutes
+    failed, started = list(json.loads(_failures(name).read_text())), time.monotonic()
+    if not failed or len(failed) > MAX_REPEATED:
+        return status, minutes
+    print(f"tier {name}: repeating {len(failed)} failed tests", flush=True)
+    status = _pytest(name, _environment(name, TIERS[name]), failed)
+    if status == 0:
+        print(f"tier {name}: FLAKY, passed when repeated: {' '.join(failed)}", flush=True)
+    return status, minutes + (time.monotonic() - started) / 60
 
 
 def _environment(name: str, tier: Tier) -> str:
