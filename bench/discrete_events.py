@@ -13,7 +13,8 @@ from typing import Any
 
 from google.protobuf import text_format
 
-from tritonpy import Batch, BatchPolicy, CallbackSink, InferRequest, SchedulerContext, WaitingQueue
+from tritonpy import Batch, CallbackSink, InferRequest
+from tritonpy.scheduling import BatchPolicy, SchedulerContext, WaitingQueue
 from tritonpy_batching_dynamic.scheduler import DynamicScheduler
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from bench.record_costs import wide
 from bench.slo_live import CONFIG
-from tritonpy import InferRequest, InferResponse, Sink, Tensor
+from tritonpy import InferRequest, InferResponse, Tensor
+from tritonpy.frontend import Sink
 from tritonpy_testing import RunningServer, running_server
 
 HEADER, WEIGHTS = "x-tenant", {"heavy": 4.0, "light": 1.0}

@@ -9,7 +9,7 @@ import sys
 
 from bench.framework_work import SUBJECTS
 from bench.repeated_work import serve_commands
-from tritonpy import datatype_of
+from tritonpy.config import datatype_of
 from tritonpy_testing import InferInput, InProcessClient, running_server
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tritonpy import datatype_of, encode_strings
+from tritonpy import encode_strings
+from tritonpy.config import datatype_of
 from tritonpy_protos import grpc_service_pb2 as pb
 
 

@@ -23,7 +23,10 @@ from bench.clients import LoadResult
 from bench.processes import Running
 from bench.program import parser_of, run
 from bench.rows import P50, Case
-from tritonpy import CallbackSink, CustomMetrics, Engine, InferRequest, InferResponse, NoOptions, Router, RouterContext
+from tritonpy import CallbackSink, Engine, InferRequest, InferResponse
+from tritonpy.frontend import Router, RouterContext
+from tritonpy.metrics import CustomMetrics
+from tritonpy.plugins import NoOptions
 from tritonpy_testing import ToyEngine
 from tritonpy_traffic.options import TrafficOptions
 from tritonpy_traffic.router import TrafficRouter

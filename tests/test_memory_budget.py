@@ -23,8 +23,9 @@ from onnx import TensorProto, helper, numpy_helper
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from tests.conftest import ROOT
-from tritonpy import SERVER_METRICS, Backend, MemoryUsage, ModelContext, hookimpl
+from tritonpy import Backend, MemoryUsage, ModelContext, hookimpl
 from tritonpy.api.backend import Array
+from tritonpy.metrics import SERVER_METRICS
 from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
 from tritonpy_testing import ModelRepository, RunningServer, running_server
 

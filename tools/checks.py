@@ -24,7 +24,7 @@ CORE, PROTOS = "tritonpy", "tritonpy_protos"
 STANDALONE = ("tritonpy_ipc", "tritonpy_http2", PROTOS)
 # The namespaces of the core that plugins and libraries import from, besides `tritonpy` itself. The modules of a
 # namespace that is a package are private.
-NAMESPACES = ("auth", "config", "execution", "frontend", "metrics", "plugins", "repository", "scheduling")
+NAMESPACES = ("auth", "config", "execution", "frontend", "metrics", "plugins", "repository", "scheduling", "tracing")
 # A second import root inside a plugin: it runs in the interpreter of a model.
 WORKER = ROOT / "plugins" / "backend_python" / "tritonpy_backend_python" / "worker"
 

@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any
 
-from tritonpy import LoopQueueSink
+from tritonpy.frontend import LoopQueueSink
 from tritonpy.runners.dispatcher import Dispatcher, Step
 from tritonpy.runners.slot import PooledSlot, Slot
 

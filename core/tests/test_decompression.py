@@ -6,7 +6,8 @@ import zlib
 
 import pytest
 
-from tritonpy import InvalidArgument, decompressed
+from tritonpy import InvalidArgument
+from tritonpy.frontend import decompressed
 
 DATA = bytes(range(256)) * 4
 

@@ -5,7 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from tritonpy import Backend, Frontend, StartupError, hookimpl
+from tritonpy import Backend, StartupError, hookimpl
+from tritonpy.frontend import Frontend
 from tritonpy_testing import InferInput, InProcessClient, running_server
 
 CONFIG = """

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from tritonpy import Internal, internal_error
+from tritonpy import Internal
+from tritonpy.frontend import internal_error
 
 LOG = logging.getLogger("tritonpy.test")
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from core.tests.toys.device import ToyDevice
 from core.tests.toys.doubler import Doubler
 from core.tests.toys.serving import ToyPlugin, config_of, serving, toy_plugins
-from tritonpy import Options, Repository, TraceSink
+from tritonpy import Options
 from tritonpy.api.device import NoDevice
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
 from tritonpy.config.server.sections import TraceConfig
@@ -19,7 +19,8 @@ from tritonpy.errors import PluginError, TritonError
 from tritonpy.factories import cache_folder, make_gpus, make_tracing, open_repositories
 from tritonpy.hookspecs import hookimpl
 from tritonpy.plugins import make_plugin_manager
-from tritonpy.repository import builtin
+from tritonpy.repository import Repository, builtin
+from tritonpy.tracing import TraceSink
 from tritonpy_testing.model_repository import ModelRepository
 
 

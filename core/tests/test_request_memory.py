@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy import RequestMemory, RequestMemoryFull, ResourceExhausted
+from tritonpy import ResourceExhausted
+from tritonpy.frontend import RequestMemory, RequestMemoryFull
 from tritonpy.request_memory import SMALL, memory_limit, memory_metrics, request_memory
 
 MIB = 2**20

@@ -32,7 +32,7 @@ from tritonpy.runners.timer import Timer
 from tritonpy.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
-    from tritonpy.access.authorizer import Authorizer
+    from tritonpy.auth.authorizer import Authorizer
     from tritonpy.network.single_port import SinglePort
 
 log = logging.getLogger("tritonpy.server")
@@ -94,7 +94,7 @@ def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: Custo
     """Return the authorizer for the authenticators of `auth:`, or None without any."""
     if not config.auth:
         return None
-    from tritonpy.access.authorizer import make_authorizer as authorizer_of
+    from tritonpy.auth.authorizer import make_authorizer as authorizer_of
 
     return authorizer_of(config, plugins, ModelMetrics(metrics))
 

@@ -7,46 +7,160 @@ from typing import TYPE_CHECKING
 from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from tritonpy.access.authorizer import make_authorizer
+    from tritonpy.api.engine import ModelMetadata, ServerMetadata, TensorMetadata
+    from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend, FrontendContext, Transport
+    from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
+    from tritonpy.api.operation import Operation, OperationCall, OperationGroup, OperationHandler
+    from tritonpy.api.router import Router, RouterContext
+    from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS
+    from tritonpy.decompression import decompressed
     from tritonpy.engine.operations import Operations
-    from tritonpy.logs import follow_log_settings, log_settings
+    from tritonpy.error_ids import internal_error
+    from tritonpy.logs import LogChanges, LogSettings, follow_log_settings, log_settings
+    from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable
+    from tritonpy.network.delivery import delivered
+    from tritonpy.network.http1.connection import HttpConnection
+    from tritonpy.network.http1.limits import HttpConnectionOptions
+    from tritonpy.network.http1.server import HttpServer
+    from tritonpy.network.port_claim import claim_port
+    from tritonpy.network.tls_files import TlsFiles
+    from tritonpy.network.tls_options import TlsOptions
+    from tritonpy.network.unix_socket import UnixSocket, unix_path
     from tritonpy.plugins.manager import frontend_classes
-    from tritonpy.request_memory import memory_metrics, request_memory
+    from tritonpy.request_memory import (
+        ClientMemory,
+        RequestMemory,
+        RequestMemoryFull,
+        Reservation,
+        memory_metrics,
+        request_memory,
+    )
     from tritonpy.shared_memory import Regions, hold_regions
     from tritonpy.tracing.file_sink import FileOptions, FileSink
-    from tritonpy.tracing.rule import TraceRule
-    from tritonpy.tracing.tracing import Tracing
-    from tritonpy.types.trace import TraceLevel
+    from tritonpy.types import (
+        ITEMSIZES,
+        NO_PARAMETERS,
+        CudaRegion,
+        FlowControl,
+        LoopQueueSink,
+        LoopSink,
+        RegionKind,
+        RegionSlice,
+        Sink,
+        StreamSink,
+        SystemRegion,
+        string_offsets,
+    )
 
 __all__ = [
+    "ITEMSIZES",
+    "LOAD_CALLS",
+    "MODEL_CALLS",
+    "NO_PARAMETERS",
+    "Acceptor",
+    "Claim",
+    "ClaimedAddress",
+    "ClientMemory",
+    "CudaRegion",
+    "Descriptors",
+    "Evictable",
     "FileOptions",
     "FileSink",
+    "FlowControl",
+    "Frontend",
+    "FrontendContext",
+    "FrontendHost",
+    "FrontendHostContext",
+    "HttpConnection",
+    "HttpConnectionOptions",
+    "HttpServer",
+    "LogChanges",
+    "LogSettings",
+    "LoopQueueSink",
+    "LoopSink",
+    "ModelMetadata",
+    "Operation",
+    "OperationCall",
+    "OperationGroup",
+    "OperationHandler",
     "Operations",
+    "RegionKind",
+    "RegionSlice",
     "Regions",
-    "TraceLevel",
-    "TraceRule",
-    "Tracing",
+    "RequestMemory",
+    "RequestMemoryFull",
+    "Reservation",
+    "Router",
+    "RouterContext",
+    "ServerMetadata",
+    "Sink",
+    "StreamSink",
+    "SystemRegion",
+    "TensorMetadata",
+    "TlsFiles",
+    "TlsOptions",
+    "Transport",
+    "UnixSocket",
+    "claim_port",
+    "decompressed",
+    "delivered",
     "follow_log_settings",
     "frontend_classes",
     "hold_regions",
+    "internal_error",
     "log_settings",
-    "make_authorizer",
     "memory_metrics",
     "request_memory",
+    "string_offsets",
+    "unix_path",
 ]
 
 __getattr__ = lazy_names(
     __name__,
     {
-        "tritonpy.access.authorizer": ("make_authorizer",),
+        "tritonpy.api.engine": ("ModelMetadata", "ServerMetadata", "TensorMetadata"),
+        "tritonpy.api.frontend": ("Claim", "ClaimedAddress", "Frontend", "FrontendContext", "Transport"),
+        "tritonpy.api.frontend_host": ("FrontendHost", "FrontendHostContext"),
+        "tritonpy.api.operation": ("Operation", "OperationCall", "OperationGroup", "OperationHandler"),
+        "tritonpy.api.router": ("Router", "RouterContext"),
+        "tritonpy.call_threads": ("LOAD_CALLS", "MODEL_CALLS"),
+        "tritonpy.decompression": ("decompressed",),
         "tritonpy.engine.operations": ("Operations",),
-        "tritonpy.logs": ("follow_log_settings", "log_settings"),
+        "tritonpy.error_ids": ("internal_error",),
+        "tritonpy.logs": ("LogChanges", "LogSettings", "follow_log_settings", "log_settings"),
+        "tritonpy.network.acceptor": ("Acceptor", "Descriptors", "Evictable"),
+        "tritonpy.network.delivery": ("delivered",),
+        "tritonpy.network.http1.connection": ("HttpConnection",),
+        "tritonpy.network.http1.limits": ("HttpConnectionOptions",),
+        "tritonpy.network.http1.server": ("HttpServer",),
+        "tritonpy.network.port_claim": ("claim_port",),
+        "tritonpy.network.tls_files": ("TlsFiles",),
+        "tritonpy.network.tls_options": ("TlsOptions",),
+        "tritonpy.network.unix_socket": ("UnixSocket", "unix_path"),
         "tritonpy.plugins.manager": ("frontend_classes",),
-        "tritonpy.request_memory": ("memory_metrics", "request_memory"),
+        "tritonpy.request_memory": (
+            "ClientMemory",
+            "RequestMemory",
+            "RequestMemoryFull",
+            "Reservation",
+            "memory_metrics",
+            "request_memory",
+        ),
         "tritonpy.shared_memory": ("Regions", "hold_regions"),
         "tritonpy.tracing.file_sink": ("FileOptions", "FileSink"),
-        "tritonpy.tracing.rule": ("TraceRule",),
-        "tritonpy.tracing.tracing": ("Tracing",),
-        "tritonpy.types.trace": ("TraceLevel",),
+        "tritonpy.types": (
+            "ITEMSIZES",
+            "NO_PARAMETERS",
+            "CudaRegion",
+            "FlowControl",
+            "LoopQueueSink",
+            "LoopSink",
+            "RegionKind",
+            "RegionSlice",
+            "Sink",
+            "StreamSink",
+            "SystemRegion",
+            "string_offsets",
+        ),
     },
 )

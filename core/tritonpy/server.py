@@ -59,7 +59,7 @@ from tritonpy.shared_memory import Regions
 from tritonpy.tracing.tracing import Tracing
 
 if TYPE_CHECKING:
-    from tritonpy.access.authorizer import Authorizer
+    from tritonpy.auth.authorizer import Authorizer
     from tritonpy.network.single_port import SinglePort
 
 log = logging.getLogger("tritonpy.server")

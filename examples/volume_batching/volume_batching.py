@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tritonpy import InvalidArgument, Pending, Run, Wait, hookimpl
+from tritonpy import InvalidArgument, hookimpl
+from tritonpy.scheduling import Pending, Run, Wait
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT, TIMEOUT_S, Serve
-from tritonpy import decode_options
+from tritonpy.config import decode_options
 from tritonpy_traffic.spec import RouteSpec
 
 PAGE = (ROOT / "plugins" / "traffic" / "README.md").read_text(encoding="utf-8")

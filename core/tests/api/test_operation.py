@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tritonpy import Operation, OperationCall
+from tritonpy.frontend import Operation, OperationCall
 
 
 @pytest.mark.parametrize(

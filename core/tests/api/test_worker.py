@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plugins.workers.tests.backend_process.wire import WAIT_S, eventually
-from tritonpy import SpawnedProcess, WorkerProcess
+from tritonpy.execution import SpawnedProcess, WorkerProcess
 
 REPORT = """
 import os, sys

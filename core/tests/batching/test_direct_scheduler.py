@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import CallbackSink, Cancelled, InferRequest, Scheduler, SchedulerContext, Unavailable
+from tritonpy import CallbackSink, Cancelled, InferRequest, Unavailable
 from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.scheduling import Scheduler, SchedulerContext
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import threading
 
 import pytest
 
-from tritonpy import Frontend, StartupError
+from tritonpy import StartupError
 from tritonpy.cli import lifecycle
 from tritonpy.cli.lifecycle import ServerLifecycle, is_loopback
+from tritonpy.frontend import Frontend
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals")
 

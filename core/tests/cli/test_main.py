@@ -10,11 +10,10 @@ from functools import partial
 import pytest
 
 import tritonpy
-from tritonpy import install_command
 from tritonpy.cli import main
 from tritonpy.cli.main import as_json, as_table, find_command
 from tritonpy.cli.serve import FLAGS
-from tritonpy.plugins import PluginInfo, make_plugin_manager
+from tritonpy.plugins import PluginInfo, install_command, make_plugin_manager
 
 PLUGIN = '''
 from tritonpy import Backend, Command, hookimpl
@@ -125,7 +124,7 @@ def test_a_command_that_is_not_installed_names_its_package(capsys, monkeypatch):
     monkeypatch.setattr(sys.modules["tritonpy.cli.main"], "make_plugin_manager", bare)
     assert (
         refusal(capsys, "bench")
-        == f"error: the command 'bench' is not installed: {tritonpy.install_command('tritonpy-bench')}\n"
+        == f"error: the command 'bench' is not installed: {tritonpy.plugins.install_command('tritonpy-bench')}\n"
     )
 
 

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from tritonpy import Backend, Frontend, Options, Transport, hookimpl, install_command
+from tritonpy import Backend, Options, hookimpl
 from tritonpy.cli.plugin_options import Listener, check_plugin_options, describe_plugin_options, port_collisions
 from tritonpy.config.server import ByteSize, InvalidServerConfig, decode_server_config
-from tritonpy.plugins import make_plugin_manager
+from tritonpy.frontend import Frontend, Transport
+from tritonpy.plugins import install_command, make_plugin_manager
 
 
 class PortOptions(Options, frozen=True):

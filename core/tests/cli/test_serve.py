@@ -7,7 +7,7 @@ import sys
 import msgspec
 import pytest
 
-from tritonpy import Frontend, hookimpl
+from tritonpy import hookimpl
 from tritonpy.cli.overlay import BadFlags, Origins, overlay, read_flags
 from tritonpy.cli.plugin_options import SECTIONS
 from tritonpy.cli.serve import (
@@ -20,6 +20,7 @@ from tritonpy.cli.serve import (
     device_size,
 )
 from tritonpy.config.server import InvalidServerConfig, ServerConfig, decode_server_config
+from tritonpy.frontend import Frontend
 from tritonpy.plugins import make_plugin_manager
 
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Backend, StartupError, hookimpl, install_command
+from tritonpy import Backend, StartupError, hookimpl
 from tritonpy.cli.serve import default_filename, single_model_repository
 from tritonpy.config.known_backends import BackendFiles
-from tritonpy.plugins import make_plugin_manager
+from tritonpy.plugins import install_command, make_plugin_manager
 
 INSTALLED = [BackendFiles("onnxruntime", (), ("model.onnx",)), BackendFiles("toy", (), ("model.toy", "other.onnx"))]
 

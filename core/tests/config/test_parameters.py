@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import (
+from tritonpy import InvalidArgument
+from tritonpy.config import (
     MOST_THREADS,
-    InvalidArgument,
     parameter_bool,
     parameter_bytes,
     parameter_choice,

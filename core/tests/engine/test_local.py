@@ -4,15 +4,19 @@ from types import SimpleNamespace
 
 import pytest
 
-from tritonpy import InferRequest, InferResponse, Internal, ModelMetrics, NoOptions, ResourceExhausted, Sharing, Sink
+from tritonpy import InferRequest, InferResponse, Internal, ResourceExhausted
 from tritonpy.api.engine import ModelMetadata, TensorMetadata
 from tritonpy.custom_metrics import CustomMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, Admission, infer_on_draining_member, model_metadata
 from tritonpy.errors import InvalidArgument, NotFound, TritonError, Unavailable
+from tritonpy.frontend import Sink
+from tritonpy.metrics import ModelMetrics
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.model.model_closed import ModelClosed
+from tritonpy.plugins import NoOptions
 from tritonpy.runners.local import LocalRunner
+from tritonpy.scheduling import Sharing
 from tritonpy_testing import RecordingSink, model_config
 
 from ..repository.version_backend import EventLog, version_reporter, write

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import NotFound, Operation, OperationCall, PluginError
+from tritonpy import NotFound
 from tritonpy.engine.operations import RESERVED_PATHS, Operations
+from tritonpy.frontend import Operation, OperationCall
+from tritonpy.plugins import PluginError
 
 LIST = Operation("list", "GET", "toys", "List them.")
 PUT = Operation("put", "PUT", "toys", "Put one.")

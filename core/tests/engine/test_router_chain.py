@@ -5,18 +5,11 @@ from typing import Annotated, Any
 import pytest
 from msgspec import Meta
 
-from tritonpy import (
-    InferRequest,
-    Operation,
-    OperationCall,
-    OperationGroup,
-    Options,
-    PluginError,
-    Router,
-    Verb,
-    hookimpl,
-)
+from tritonpy import InferRequest, Options, hookimpl
+from tritonpy.auth import Verb
 from tritonpy.engine.local import LocalEngine
+from tritonpy.frontend import Operation, OperationCall, OperationGroup, Router
+from tritonpy.plugins import PluginError
 from tritonpy_testing import RecordingSink
 
 from ..toys.serving import ToyPlugin, serving, toy_plugins

@@ -15,8 +15,8 @@ import pytest
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.one_model import DYNAMIC, EXPLICIT, one_model
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, request_of, serving, toy_plugins
-from tritonpy import install_command
 from tritonpy.errors import NotFound, Unavailable
+from tritonpy.plugins import install_command
 from tritonpy.types import CallbackSink, InferRequest, Tensor
 from tritonpy_testing.model_repository import ModelRepository
 from tritonpy_testing.recording_sink import RecordingSink

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tritonpy import delivered, unread
+from tritonpy.frontend import delivered
 from tritonpy.network import delivery
+from tritonpy.network.delivery import unread
 
 MUCH = bytes(16 * 2**20)
 BOUND_S = 30

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tritonpy import Transport
 from tritonpy.errors import PluginError
+from tritonpy.frontend import Transport
 from tritonpy.hookspecs import hookimpl, registration_hooks
 from tritonpy.plugins import PluginManager, Registration, make_plugin_manager
 from tritonpy.plugins import manager as manager_module

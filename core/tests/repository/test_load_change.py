@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tritonpy import config_to_dict
+from tritonpy.config import config_to_dict
 from tritonpy.errors import InvalidArgument, TritonError
 from tritonpy_testing import RecordingSink
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import pytest
 
-from tritonpy import install_command
 from tritonpy.api.backend import ModelContext
 from tritonpy.api.repository import ModelListing
 from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
 from tritonpy.errors import InvalidArgument, TritonError
+from tritonpy.plugins import install_command
 from tritonpy.plugins.backends import BackendFolders, Backends
 from tritonpy.repository.model_loader import load_hint, read_labels, resolve_runtime, unreadable_hint
 from tritonpy_protos.model_config_pb2 import ModelConfig

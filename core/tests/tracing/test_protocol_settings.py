@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from msgspec import UNSET
 
-from tritonpy import TraceChanges, TraceSettings
 from tritonpy.errors import InvalidArgument, Unsupported
+from tritonpy.tracing import TraceChanges, TraceSettings
 from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
 
 

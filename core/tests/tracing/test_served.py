@@ -6,9 +6,11 @@ import json
 
 import pytest
 
-from tritonpy import Frontend, TraceChanges, hookimpl
+from tritonpy import hookimpl
 from tritonpy.errors import InvalidArgument, TritonError
+from tritonpy.frontend import Frontend
 from tritonpy.logs import LogChanges
+from tritonpy.tracing import TraceChanges
 from tritonpy_testing import RecordingSink
 
 from ..repository.version_backend import EventLog, version_reporter, write

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tritonpy import TraceChanges, TraceSettings, TraceSink
 from tritonpy.errors import InvalidArgument
+from tritonpy.tracing import TraceChanges, TraceSettings, TraceSink
 from tritonpy.tracing.tracing import TraceRules, TraceThread, Tracing, level_from_names, level_names
 from tritonpy.types import TraceLevel
 

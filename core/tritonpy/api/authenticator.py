@@ -39,7 +39,7 @@ class Authenticator(ABC):
 
     The server calls it once per request, on the event loop. It must not block. Read files or key
     sets that change while the server runs in a separate thread between `start` and `close`:
-    `tritonpy.RefreshedValue` does this.
+    `tritonpy.auth.RefreshedValue` does this.
     """
 
     Options: ClassVar[type[Options]] = NoOptions

@@ -17,8 +17,8 @@ from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.request_memory import RequestMemory
 
 if TYPE_CHECKING:
-    from tritonpy.access.authorizer import Authorizer
     from tritonpy.api.engine import Engine
+    from tritonpy.auth.authorizer import Authorizer
     from tritonpy.network.single_port import SinglePort
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritonpy.access.restriction import ApiCategory
+from tritonpy.auth.restriction import ApiCategory
 from tritonpy.cli.flag import Flag, Parse, Status, boolean, choice, integer, plain, positive, within
 
 _LOOP = "one event loop serves every connection"

@@ -2,6 +2,32 @@
 
 from __future__ import annotations
 
-from tritonpy.plugins.manager import PluginInfo, PluginManager, Registration, make_plugin_manager
+from typing import TYPE_CHECKING
 
-__all__ = ["PluginInfo", "PluginManager", "Registration", "make_plugin_manager"]
+from tritonpy.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from tritonpy.api.options import NoOptions
+    from tritonpy.errors import PluginError
+    from tritonpy.installation import install_command
+    from tritonpy.plugins.manager import PluginInfo, PluginManager, Registration, make_plugin_manager
+
+__all__ = [
+    "NoOptions",
+    "PluginError",
+    "PluginInfo",
+    "PluginManager",
+    "Registration",
+    "install_command",
+    "make_plugin_manager",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "tritonpy.api.options": ("NoOptions",),
+        "tritonpy.errors": ("PluginError",),
+        "tritonpy.installation": ("install_command",),
+        "tritonpy.plugins.manager": ("PluginInfo", "PluginManager", "Registration", "make_plugin_manager"),
+    },
+)

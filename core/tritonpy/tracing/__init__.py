@@ -1,3 +1,45 @@
-"""Traces: sampling rules, settings, and the trace mode that writes Triton's files."""
+"""Traces: settings, sampling, and the interface of trace sinks.
+
+Plugins import the names below from here. The modules of the package import each other directly.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tritonpy.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from tritonpy.api.trace_sink import TraceChanges, Tracer, TraceSettings, TraceSink
+    from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
+    from tritonpy.tracing.rule import TraceRule
+    from tritonpy.tracing.tracing import Tracing
+    from tritonpy.types import Trace, TraceFamily, synthetic_parent
+    from tritonpy.types.trace import TraceLevel
+
+__all__ = [
+    "Trace",
+    "TraceChanges",
+    "TraceFamily",
+    "TraceLevel",
+    "TraceRule",
+    "TraceSettings",
+    "TraceSink",
+    "Tracer",
+    "Tracing",
+    "synthetic_parent",
+    "trace_changes",
+    "trace_texts",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "tritonpy.api.trace_sink": ("TraceChanges", "TraceSettings", "TraceSink", "Tracer"),
+        "tritonpy.tracing.protocol_settings": ("trace_changes", "trace_texts"),
+        "tritonpy.tracing.rule": ("TraceRule",),
+        "tritonpy.tracing.tracing": ("Tracing",),
+        "tritonpy.types": ("Trace", "TraceFamily", "synthetic_parent"),
+        "tritonpy.types.trace": ("TraceLevel",),
+    },
+)

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin, get_type_h
 
 import msgspec
 
-from tritonpy import CudaRegion, Engine, RegionKind, SystemRegion, Unsupported
+from tritonpy import Engine, Unsupported
+from tritonpy.frontend import CudaRegion, RegionKind, SystemRegion
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import CPU, InferRequest, Tensor
+from tritonpy import InferRequest, Tensor
+from tritonpy.execution import CPU
 from tritonpy_ipc.blocks import BlockView
 
 

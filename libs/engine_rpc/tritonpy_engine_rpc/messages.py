@@ -9,7 +9,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 import tritonpy
-from tritonpy import FailureReason, TritonError, error_of
+from tritonpy import TritonError, error_of
+from tritonpy.metrics import FailureReason
 from tritonpy_ipc import Frame, ProtocolError
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from tritonpy import Metric, MetricFamily, MetricKind, ModelMetrics
+from tritonpy.metrics import Metric, MetricFamily, MetricKind, ModelMetrics
 from tritonpy_ipc import ProtocolError
 
 _Handle = TypeVar("_Handle", Metric, MetricFamily)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tritonpy import CustomMetrics, Metric, MetricFamily, MetricKind, ModelMetrics
+from tritonpy.metrics import CustomMetrics, Metric, MetricFamily, MetricKind, ModelMetrics
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from tritonpy import TritonError, internal_error
+from tritonpy import TritonError
+from tritonpy.frontend import internal_error
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.messages import convert, encode_named_error, first_words
 from tritonpy_ipc import Frame, Kind, ProtocolError

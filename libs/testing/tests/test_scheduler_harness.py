@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Batch, InferRequest, InferResponse, Internal, Scheduler, SchedulerContext
+from tritonpy import Batch, InferRequest, InferResponse, Internal
+from tritonpy.scheduling import Scheduler, SchedulerContext
 from tritonpy_testing import SchedulerHarness, ToyEngine, model_config
 
 

@@ -13,10 +13,8 @@ from typing import Any, Self
 import numpy.typing as npt
 
 from tritonpy import (
-    DATATYPE_OF_NUMBER,
     Backend,
     Batch,
-    CustomMetrics,
     Engine,
     InferRequest,
     InferResponse,
@@ -25,15 +23,14 @@ from tritonpy import (
     MemoryUsage,
     ModelContext,
     ModelMemory,
-    ModelMetrics,
     OutputSpec,
     Tensor,
     TritonError,
-    decode_options,
     now_ns,
 )
-from tritonpy.config import merge_auto_complete, normalize
+from tritonpy.config import DATATYPE_OF_NUMBER, decode_options, merge_auto_complete, normalize
 from tritonpy.execution import BatchLayout, chosen_runner, loads_in_worker, plan_instance_change
+from tritonpy.metrics import CustomMetrics, ModelMetrics
 from tritonpy.plugins import make_plugin_manager
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.recording_sink import RecordingSink

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DATATYPE_OF_NUMBER, DataType
+from tritonpy.config import DATATYPE_OF_NUMBER, DataType
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 Array = npt.NDArray[Any]

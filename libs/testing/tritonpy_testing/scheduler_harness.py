@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from tritonpy import UNBOUNDED, Batch, InferRequest, InferResponse, Scheduler
+from tritonpy import Batch, InferRequest, InferResponse
+from tritonpy.scheduling import UNBOUNDED, Scheduler
 from tritonpy_testing.recording_sink import RecordingSink
 
 START_NS = 1_000_000_000

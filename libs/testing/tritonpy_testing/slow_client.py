@@ -6,7 +6,8 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from tritonpy import FlowControl, InferRequest, InferResponse, Sink
+from tritonpy import InferRequest, InferResponse
+from tritonpy.frontend import FlowControl, Sink
 from tritonpy_testing.recording_sink import WAIT_S
 
 

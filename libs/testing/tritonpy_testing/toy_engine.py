@@ -11,39 +11,38 @@ from typing import Any, Self
 from google.protobuf import json_format
 
 from tritonpy import (
-    DATATYPE_OF_NUMBER,
     Cancelled,
-    CudaRegion,
-    CustomMetrics,
     DecoupledRefused,
-    Duration,
     Engine,
-    FamilySnapshot,
     InferRequest,
     InferResponse,
-    InferStatistics,
     Internal,
     InvalidArgument,
+    NotFound,
+    Tensor,
+    TritonError,
+)
+from tritonpy.auth import Verb
+from tritonpy.config import DATATYPE_OF_NUMBER
+from tritonpy.frontend import (
+    CudaRegion,
+    FileOptions,
+    FileSink,
     LogChanges,
     LogSettings,
-    ModelGauges,
-    ModelIndex,
     ModelMetadata,
-    ModelStatistics,
-    NotFound,
     Operation,
     OperationCall,
     RegionKind,
+    Regions,
     ServerMetadata,
     SystemRegion,
-    Tensor,
     TensorMetadata,
-    TraceChanges,
-    TraceSettings,
-    TritonError,
-    Verb,
+    hold_regions,
 )
-from tritonpy.frontend import FileOptions, FileSink, Regions, Tracing, hold_regions
+from tritonpy.metrics import CustomMetrics, Duration, FamilySnapshot, InferStatistics, ModelGauges, ModelStatistics
+from tritonpy.repository import ModelIndex
+from tritonpy.tracing import TraceChanges, TraceSettings, Tracing
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing.recording_sink import WAIT_S
 from tritonpy_testing.toy_model import ToyModel, toy_models

@@ -6,7 +6,8 @@ from typing import ClassVar
 import pytest
 
 import tritonpy_agent_checksum
-from tritonpy import AgentAction, AgentModel, InvalidArgument
+from tritonpy import InvalidArgument
+from tritonpy.repository import AgentAction, AgentModel
 from tritonpy_agent_checksum.agent import ChecksumAgent
 from tritonpy_testing import RepoAgentContract
 

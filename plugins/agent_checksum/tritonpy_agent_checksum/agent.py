@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonpy import AgentAction, AgentModel, InvalidArgument, RepoAgent, resolve_model_file
+from tritonpy import InvalidArgument
+from tritonpy.config import resolve_model_file
+from tritonpy.repository import AgentAction, AgentModel, RepoAgent
 from tritonpy_agent_checksum.checksum import digest_of, parse_key
 
 

@@ -9,7 +9,8 @@ from typing import ClassVar
 import pytest
 
 import tritonpy_agent_sealed
-from tritonpy import AgentAction, AgentModel, InvalidArgument
+from tritonpy import InvalidArgument
+from tritonpy.repository import AgentAction, AgentModel
 from tritonpy_agent_sealed import agent as agent_module
 from tritonpy_agent_sealed.agent import SealedAgent
 from tritonpy_agent_sealed.keys import encryption_key, new_encryption_key, signing_key

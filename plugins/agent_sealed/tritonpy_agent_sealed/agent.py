@@ -8,7 +8,8 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
-from tritonpy import AgentAction, AgentModel, InvalidArgument, RepoAgent, TritonError
+from tritonpy import InvalidArgument, TritonError
+from tritonpy.repository import AgentAction, AgentModel, RepoAgent
 from tritonpy_agent_sealed.keys import trusted_keys
 from tritonpy_agent_sealed.manifest import read_manifest
 from tritonpy_agent_sealed.options import SealedOptions

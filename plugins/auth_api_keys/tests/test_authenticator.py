@@ -10,7 +10,8 @@ from typing import ClassVar
 import pytest
 
 import tritonpy_auth_api_keys
-from tritonpy import StartupError, Verb
+from tritonpy import StartupError
+from tritonpy.auth import Verb
 from tritonpy_auth_api_keys.authenticator import ApiKeyOptions, ApiKeys
 from tritonpy_auth_api_keys.key import new_key
 from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry

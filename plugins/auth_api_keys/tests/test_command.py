@@ -5,7 +5,8 @@ import re
 import pytest
 
 import tritonpy_auth_api_keys
-from tritonpy import StartupError, Verb
+from tritonpy import StartupError
+from tritonpy.auth import Verb
 from tritonpy.cli.main import main
 from tritonpy_auth_api_keys.command import ApiKeyCommand
 from tritonpy_auth_api_keys.key import matches_hash

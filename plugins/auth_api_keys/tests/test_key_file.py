@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import Verb
+from tritonpy.auth import Verb
 from tritonpy_auth_api_keys.key import new_key
 from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry, parse_key_file
 

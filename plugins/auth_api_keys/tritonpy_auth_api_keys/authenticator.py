@@ -10,17 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tritonpy import (
-    Authenticator,
-    ChangedFile,
-    Options,
-    Principal,
-    RefreshedValue,
-    Rights,
-    StartupError,
-    Verb,
-    bearer_token,
-)
+from tritonpy import Options, StartupError
+from tritonpy.auth import Authenticator, ChangedFile, Principal, RefreshedValue, Rights, Verb, bearer_token
 from tritonpy_auth_api_keys.key import key_id, matches_hash
 from tritonpy_auth_api_keys.key_file import KnownKey, parse_key_file
 
@@ -62,7 +53,7 @@ class ApiKeys(Authenticator):
                 "Create it with: tritonpy api-key new --name NAME --infer '*'"
             ) from error
         what = f"the API keys in '{options.file}'"
-        self._keys = RefreshedValue(keys, changed, what, options.interval_s, logging.getLogger("tritonpy.access"))
+        self._keys = RefreshedValue(keys, changed, what, options.interval_s, logging.getLogger("tritonpy.auth"))
 
     def authenticate(self, headers: Mapping[str, str]) -> Principal | None:
         """Return the principal of the key. None for a missing, unknown or expired key."""

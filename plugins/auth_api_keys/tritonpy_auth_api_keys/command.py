@@ -6,7 +6,8 @@ import argparse
 import sys
 from datetime import datetime
 
-from tritonpy import Command, StartupError, Verb
+from tritonpy import Command, StartupError
+from tritonpy.auth import Verb
 from tritonpy_auth_api_keys.key import new_key
 from tritonpy_auth_api_keys.key_file import KeyEntry, format_entry
 

@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from tritonpy import Principal, Rights, Verb
+from tritonpy.auth import Principal, Rights, Verb
 
 Globs = tuple[Annotated[str, Meta(min_length=1)], ...]
 _ID = re.compile(r"[0-9a-f]{12}", re.ASCII)

@@ -10,7 +10,8 @@ from typing import ClassVar
 import pytest
 
 import tritonpy_auth_jwt
-from tritonpy import StartupError, Verb
+from tritonpy import StartupError
+from tritonpy.auth import Verb
 from tritonpy_auth_jwt.authenticator import JwtAuthenticator
 from tritonpy_auth_jwt.verifier import Verifier
 from tritonpy_testing import AuthenticatorContract

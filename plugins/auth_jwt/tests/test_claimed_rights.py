@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Verb
+from tritonpy.auth import Verb
 from tritonpy_auth_jwt.claimed_rights import claimed_rights
 
 

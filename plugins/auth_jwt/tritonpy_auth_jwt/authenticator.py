@@ -9,14 +9,15 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from tritonpy import Authenticator, ChangedFile, Principal, RefreshedValue, Rights, StartupError, Verb, bearer_token
+from tritonpy import StartupError
+from tritonpy.auth import Authenticator, ChangedFile, Principal, RefreshedValue, Rights, Verb, bearer_token
 from tritonpy_auth_jwt.claimed_rights import claimed_rights
 from tritonpy_auth_jwt.download import download
 from tritonpy_auth_jwt.key_set import KeySet, parse_key_set
 from tritonpy_auth_jwt.options import JwtOptions
 from tritonpy_auth_jwt.verifier import UnknownKey, Verifier
 
-_LOG = logging.getLogger("tritonpy.access")
+_LOG = logging.getLogger("tritonpy.auth")
 _FILE_INTERVAL_S = 1.0
 _MAX_REMEMBERED = 4096
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tritonpy import Rights, Verb
+from tritonpy.auth import Rights, Verb
 
 _VERBS = {verb.value: verb for verb in Verb}
 

@@ -12,7 +12,7 @@ from jwt import PyJWK, PyJWTError
 _KIND = {"HS": "oct", "RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _CURVE = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}
 _MIN_SECRET_BYTES = 32  # bytes: the size of SHA-256; shorter secrets can be guessed
-_LOG = logging.getLogger("tritonpy.access")
+_LOG = logging.getLogger("tritonpy.auth")
 
 
 class KeySet:

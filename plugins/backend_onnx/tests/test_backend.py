@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import tritonpy_backend_onnx
-from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
+from tritonpy import DTYPES, InstanceContext, TritonError
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_onnx.backend import OnnxRuntimeBackend
 from tritonpy_backend_onnx.providers import ProviderDevice
 from tritonpy_testing import BackendContract, BackendHarness, model_config

@@ -5,7 +5,8 @@ from google.protobuf import text_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import DATATYPE_OF_NUMBER, DATATYPES, InvalidArgument
+from tritonpy import DATATYPES, InvalidArgument
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_onnx.config_check import check_config
 from tritonpy_backend_onnx.config_completion import complete_config, needs_completion
 from tritonpy_backend_onnx.signature import Signature, TensorInfo

@@ -10,7 +10,8 @@ import onnxruntime
 import pytest
 from google.protobuf import text_format
 
-from tritonpy import InvalidArgument, TritonError, Unavailable, install_command
+from tritonpy import InvalidArgument, TritonError, Unavailable
+from tritonpy.plugins import install_command
 from tritonpy_backend_onnx.providers import CPU, ProviderDevice
 from tritonpy_backend_onnx.shared_model import SharedModel, first_device, model_file, open_session
 from tritonpy_protos.model_config_pb2 import ModelConfig

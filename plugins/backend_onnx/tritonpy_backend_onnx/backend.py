@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext, gather, scatter
+from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext
+from tritonpy.execution import gather, scatter
 from tritonpy_backend_onnx.config_check import check_config
 from tritonpy_backend_onnx.config_completion import complete_config, needs_completion
 from tritonpy_backend_onnx.errors import to_triton_error

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import CPU, DTYPES, Tensor, Unsupported
+from tritonpy import DTYPES, Tensor, Unsupported
+from tritonpy.execution import CPU
 from tritonpy_backend_onnx.shared_model import OpenSession
 from tritonpy_backend_onnx.signature import TensorInfo
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import InvalidArgument, Unavailable, install_command, parameter_bool, parameter_bytes, parameter_int
+from tritonpy import InvalidArgument, Unavailable
+from tritonpy.config import parameter_bool, parameter_bytes, parameter_int
+from tritonpy.plugins import install_command
 from tritonpy_backend_onnx.tensorrt_options import configured_precision, tensorrt_options
 
 if TYPE_CHECKING:

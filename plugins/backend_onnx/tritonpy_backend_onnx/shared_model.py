@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from tritonpy import MemoryUsage, ModelContext, Unavailable, resolve_model_file
+from tritonpy import MemoryUsage, ModelContext, Unavailable
+from tritonpy.config import resolve_model_file
 from tritonpy_backend_onnx.errors import to_triton_error
 from tritonpy_backend_onnx.memory import folder_bytes, measure_memory
 from tritonpy_backend_onnx.options import OnnxOptions

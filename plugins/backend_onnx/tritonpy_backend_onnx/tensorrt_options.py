@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tritonpy import InvalidArgument, parameter_bool, parameter_bytes, parameter_choice, parameter_int
+from tritonpy import InvalidArgument
+from tritonpy.config import parameter_bool, parameter_bytes, parameter_choice, parameter_int
 
 PRECISIONS = ("fp32", "fp16", "bf16", "int8")
 _PRECISION_OPTIONS = {"FP16": "trt_fp16_enable", "BF16": "trt_bf16_enable", "INT8": "trt_int8_enable"}

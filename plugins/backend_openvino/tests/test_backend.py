@@ -8,7 +8,9 @@ import pytest
 from openvino import opset13 as ops
 
 import tritonpy_backend_openvino
-from tritonpy import DATATYPE_OF_NUMBER, DTYPES, FailureReason, MemoryUsage, TritonError
+from tritonpy import DTYPES, MemoryUsage, TritonError
+from tritonpy.config import DATATYPE_OF_NUMBER
+from tritonpy.metrics import FailureReason
 from tritonpy_backend_openvino.backend import OpenVinoBackend
 from tritonpy_testing import BackendContract, BackendHarness, model_config
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Code, FailureReason, InvalidArgument, TritonError
+from tritonpy import Code, InvalidArgument, TritonError
+from tritonpy.metrics import FailureReason
 from tritonpy_backend_openvino.errors import to_triton_error, translate_errors
 
 

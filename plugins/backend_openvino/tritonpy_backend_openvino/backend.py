@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy import Backend, Batch, InferResponse, InstanceContext, MemoryUsage, ModelContext, gather, scatter
+from tritonpy import Backend, Batch, InferResponse, InstanceContext, MemoryUsage, ModelContext
+from tritonpy.execution import gather, scatter
 from tritonpy_backend_openvino.config_completion import complete_config, needs_completion
 from tritonpy_backend_openvino.errors import to_triton_error, translate_errors
 from tritonpy_backend_openvino.execution import Execution, RunningBatch

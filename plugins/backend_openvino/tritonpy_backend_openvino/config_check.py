@@ -7,16 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy import (
-    DATATYPE_OF_NUMBER,
-    DTYPES,
-    Internal,
-    InvalidArgument,
-    control_inputs,
-    dims_misfit,
-    model_dims,
-    unable_to_load,
-)
+from tritonpy import DTYPES, Internal, InvalidArgument
+from tritonpy.config import DATATYPE_OF_NUMBER, control_inputs, dims_misfit, model_dims, unable_to_load
 from tritonpy_backend_openvino.signature import Signature, TensorInfo, with_aliases
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPES, InvalidArgument, set_dims
+from tritonpy import DATATYPES, InvalidArgument
+from tritonpy.config import set_dims
 from tritonpy_backend_openvino.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:

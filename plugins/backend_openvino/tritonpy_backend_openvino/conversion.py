@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import DATATYPE_OF_NUMBER
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_openvino.errors import translate_errors
 from tritonpy_backend_openvino.signature import ELEMENTS_OF_DATATYPES, Signature, TensorInfo, with_aliases
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tritonpy import FailureReason, Internal, TritonError
+from tritonpy import Internal, TritonError
+from tritonpy.metrics import FailureReason
 
 # Lines with the location of a failure in OpenVINO's source. The message follows in separate lines.
 _SOURCE_LOCATION = re.compile(r"(Caught exception: )?Exception from \S+:\d+:?$|Check '.*' failed at \S+:\d+:?$")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tritonpy import Unavailable, resolve_model_file
+from tritonpy import Unavailable
+from tritonpy.config import resolve_model_file
 
 # By format: OpenVINO IR, ONNX, PaddlePaddle, TensorFlow SavedModel and frozen graph, TensorFlow
 # Lite.

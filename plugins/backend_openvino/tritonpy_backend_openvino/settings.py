@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tritonpy import InvalidArgument, Unsupported, parameter_choice, parameter_threads
+from tritonpy import InvalidArgument, Unsupported
+from tritonpy.config import parameter_choice, parameter_threads
 
 PRECISIONS = {"fp32": "f32", "bf16": "bf16", "fp16": "f16"}
 CPU_EXTENSION = "CPU_EXTENSION_PATH"

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import MemoryUsage, ModelContext, Unavailable, install_command
+from tritonpy import MemoryUsage, ModelContext, Unavailable
+from tritonpy.plugins import install_command
 from tritonpy_backend_openvino.config_check import check_inputs, check_outputs
 from tritonpy_backend_openvino.conversion import convert, input_shapes, reshape
 from tritonpy_backend_openvino.devices import check_device, check_precision, select_device, weight_memory

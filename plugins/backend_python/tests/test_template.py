@@ -15,7 +15,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tritonpy import Internal, LoadCancellation
+from tritonpy import Internal
+from tritonpy.repository import LoadCancellation
 from tritonpy_backend_python.environments import Environment
 from tritonpy_backend_python.template import Template, TemplateLostError
 
@@ -141,7 +142,7 @@ def test_an_import_that_never_ends_ends_with_the_server(tmp_path: Path) -> None:
     code = f"""
 import logging, sys, types
 from pathlib import Path
-from tritonpy import LoadCancellation
+from tritonpy.repository import LoadCancellation
 from tritonpy_backend_python.environments import Environment
 from tritonpy_backend_python.template import Template
 model = types.SimpleNamespace(name="m", version=1, config=types.SimpleNamespace(default_model_filename=""),

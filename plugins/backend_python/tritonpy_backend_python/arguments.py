@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tritonpy import InstanceContext, InvalidArgument, ModelContext, config_to_dict, resolve_model_file
+from tritonpy import InstanceContext, InvalidArgument, ModelContext
+from tritonpy.config import config_to_dict, resolve_model_file
 from tritonpy_backend_python.limits import WorkerLimits
 from tritonpy_ipc import VERSION
 

@@ -5,15 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tritonpy import (
-    Backend,
-    Batch,
-    InstanceContext,
-    Launcher,
-    ModelContext,
-    config_from_json,
-    config_to_dict,
-)
+from tritonpy import Backend, Batch, InstanceContext, ModelContext
+from tritonpy.config import config_from_json, config_to_dict
+from tritonpy.execution import Launcher
 from tritonpy_backend_python.arguments import check_name
 from tritonpy_backend_python.environments.execution_environment import PARAMETER as EXECUTION_ENVIRONMENT
 from tritonpy_backend_python.launcher import PythonLauncher

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Callable
 from contextlib import suppress
 
-from tritonpy import WorkerProcess
+from tritonpy.execution import WorkerProcess
 
 
 class ForkedProcess(WorkerProcess):

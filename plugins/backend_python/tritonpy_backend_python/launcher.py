@@ -6,7 +6,8 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from tritonpy import InstanceContext, Launcher, ModelContext, WorkerProcess
+from tritonpy import InstanceContext, ModelContext
+from tritonpy.execution import Launcher, WorkerProcess
 from tritonpy_backend_python.arguments import start_message
 from tritonpy_backend_python.model_code import ModelCode, instance_count
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritonpy import InvalidArgument, ModelContext, parse_byte_size
+from tritonpy import InvalidArgument, ModelContext
+from tritonpy.config import parse_byte_size
 from tritonpy_backend_python.options import PythonOptions
 
 EXECUTION, MEMORY = "EXECUTION_LIMIT_SECONDS", "MEMORY_LIMIT"

@@ -6,7 +6,8 @@ import socket
 import threading
 from typing import TYPE_CHECKING
 
-from tritonpy import ModelContext, SpawnedProcess, WorkerProcess
+from tritonpy import ModelContext
+from tritonpy.execution import SpawnedProcess, WorkerProcess
 from tritonpy_backend_python.environments import Environment, resolve_environment
 from tritonpy_backend_python.limits import limits_of
 from tritonpy_backend_python.options import PythonOptions

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from tritonpy import ByteSize, Options
+from tritonpy import Options
+from tritonpy.config import ByteSize
 
 _IGNORED = "A Triton option, accepted without effect: shared memory grows as needed."
 

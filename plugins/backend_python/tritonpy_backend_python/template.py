@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from tritonpy import Code, Internal, ModelContext, SpawnedProcess, TritonError, WorkerProcess, error_of
+from tritonpy import Code, Internal, ModelContext, TritonError, error_of
+from tritonpy.execution import SpawnedProcess, WorkerProcess
 from tritonpy_backend_python.arguments import model_message
 from tritonpy_backend_python.environments import Environment
 from tritonpy_backend_python.forked_process import ForkedProcess

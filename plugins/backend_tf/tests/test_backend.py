@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import tritonpy_backend_tf
-from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
+from tritonpy import DTYPES, InstanceContext, TritonError
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_tf.backend import TensorFlowBackend
 from tritonpy_testing import BackendContract
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from tritonpy import Backend, Batch, InstanceContext, Internal, MemoryUsage, ModelContext, TritonError, gather, scatter
+from tritonpy import Backend, Batch, InstanceContext, Internal, MemoryUsage, ModelContext, TritonError
+from tritonpy.execution import gather, scatter
 from tritonpy_backend_tf.config_check import check_config
 from tritonpy_backend_tf.config_completion import complete_config, needs_completion, server_inputs
 from tritonpy_backend_tf.errors import to_triton_error

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tritonpy import (
-    DATATYPE_OF_NUMBER,
-    Internal,
-    InvalidArgument,
-    control_inputs,
-    dims_misfit,
-    model_dims,
-    shape_text,
-    unable_to_load,
-)
+from tritonpy import Internal, InvalidArgument
+from tritonpy.config import DATATYPE_OF_NUMBER, control_inputs, dims_misfit, model_dims, shape_text, unable_to_load
 from tritonpy_backend_tf.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPES, Internal, InvalidArgument, set_dims
+from tritonpy import DATATYPES, Internal, InvalidArgument
+from tritonpy.config import set_dims
 from tritonpy_backend_tf.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import CPU, Tensor
+from tritonpy import Tensor
+from tritonpy.execution import CPU
 from tritonpy_backend_tf.signature import TensorInfo
 
 Array = npt.NDArray[Any]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tritonpy import Internal, resolve_model_file
+from tritonpy import Internal
+from tritonpy.config import resolve_model_file
 
 
 def init_ops(filename: str, version_folder: Path, model_folder: Path) -> list[str]:

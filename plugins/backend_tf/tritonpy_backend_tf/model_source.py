@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tritonpy import InvalidArgument, ModelContext, Unavailable, resolve_model_file
+from tritonpy import InvalidArgument, ModelContext, Unavailable
+from tritonpy.config import resolve_model_file
 from tritonpy_backend_tf.frozen_graph import FrozenGraph
 from tritonpy_backend_tf.keras_file import KerasFile
 from tritonpy_backend_tf.options import TensorFlowOptions

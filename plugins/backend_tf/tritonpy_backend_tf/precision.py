@@ -7,7 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonpy import InvalidArgument, Unsupported, parameter_choice
+from tritonpy import InvalidArgument, Unsupported
+from tritonpy.config import parameter_choice
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy import MOST_THREADS, InvalidArgument, parameter_bool, parameter_bytes, parameter_int, parameter_threads
+from tritonpy import InvalidArgument
+from tritonpy.config import MOST_THREADS, parameter_bool, parameter_bytes, parameter_int, parameter_threads
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import tritonpy_backend_torch
-from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InstanceContext, TritonError
+from tritonpy import DTYPES, InstanceContext, TritonError
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_torch.backend import TorchBackend
 from tritonpy_testing import BackendContract
 

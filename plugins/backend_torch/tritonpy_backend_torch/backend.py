@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext, TritonError, scatter
+from tritonpy import Backend, Batch, InstanceContext, MemoryUsage, ModelContext, TritonError
+from tritonpy.execution import scatter
 from tritonpy_backend_torch.archive import ArchiveFormat, open_records
 from tritonpy_backend_torch.config_completion import complete_config, needs_completion
 from tritonpy_backend_torch.exported_signature import exported_signature, program_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPE_OF_NUMBER, Internal, InvalidArgument, dims_misfit, model_dims, shape_text, unable_to_load
+from tritonpy import Internal, InvalidArgument
+from tritonpy.config import DATATYPE_OF_NUMBER, dims_misfit, model_dims, shape_text, unable_to_load
 from tritonpy_backend_torch.signature import Signature, TensorInfo
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonpy import InvalidArgument, Unavailable, resolve_model_file
+from tritonpy import InvalidArgument, Unavailable
+from tritonpy.config import resolve_model_file
 from tritonpy_backend_torch.archive import ArchiveFormat, detect_format
 
 DEFAULT_FILENAMES = ("model.pt", "model.pt2")

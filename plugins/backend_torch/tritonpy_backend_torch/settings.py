@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tritonpy import InvalidArgument, parameter_bool, parameter_bytes, parameter_choice, parameter_threads
+from tritonpy import InvalidArgument
+from tritonpy.config import parameter_bool, parameter_bytes, parameter_choice, parameter_threads
 
 PRECISIONS = ("fp32", "bf16", "fp16")
 COMPILE = "TORCH_COMPILE_OPTIONAL_PARAMETERS"

@@ -4,7 +4,8 @@ import shutil
 
 import pytest
 
-from tritonpy import DATATYPE_OF_NUMBER, InvalidArgument
+from tritonpy import InvalidArgument
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_transformer.fields import check_config, complete_config, fields_of
 from tritonpy_backend_transformer.model_folder import read_folder
 from tritonpy_testing import model_config

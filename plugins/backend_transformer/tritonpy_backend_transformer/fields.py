@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPE_OF_NUMBER, DATATYPES, InvalidArgument
+from tritonpy import DATATYPES, InvalidArgument
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_transformer.model_folder import FolderKind, ModelFolder
 
 if TYPE_CHECKING:

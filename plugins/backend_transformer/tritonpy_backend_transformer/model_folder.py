@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tritonpy import InvalidArgument, Unavailable, Unsupported, resolve_model_file
+from tritonpy import InvalidArgument, Unavailable, Unsupported
+from tritonpy.config import resolve_model_file
 from tritonpy_backend_transformer.model_file import ModelFile, read_model_file
 from tritonpy_backend_transformer.tokenizer import Tokenizer
 from tritonpy_backend_transformer.vocabulary import Vocabulary, read_vocabulary

@@ -6,7 +6,8 @@ import enum
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from tritonpy import MOST_THREADS, InvalidArgument, Unsupported
+from tritonpy import InvalidArgument, Unsupported
+from tritonpy.config import MOST_THREADS
 from tritonpy_backend_transformer.sampling import Sampling, update_from_json
 from tritonpy_backend_transformer.values import ValueParser, boolean, choice, whole_number
 

@@ -16,8 +16,8 @@ from tritonpy import (
     ModelContext,
     Tensor,
     TritonError,
-    scatter,
 )
+from tritonpy.execution import scatter
 from tritonpy_backend_trt.completion_thread import CompletionThread
 from tritonpy_backend_trt.config_check import check_config
 from tritonpy_backend_trt.config_completion import complete_config

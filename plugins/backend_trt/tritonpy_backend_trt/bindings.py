@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from tritonpy import Unavailable, install_command
+from tritonpy import Unavailable
+from tritonpy.plugins import install_command
 
 FULL, LEAN = "full", "lean"
 _MODULES = {FULL: "tensorrt", LEAN: "tensorrt_lean"}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from tritonpy import DATATYPE_OF_NUMBER, Internal, InvalidArgument, NotFound, dims_misfit, model_dims, shape_text
+from tritonpy import Internal, InvalidArgument, NotFound
+from tritonpy.config import DATATYPE_OF_NUMBER, dims_misfit, model_dims, shape_text
 from tritonpy_backend_trt.config_inputs import WILDCARD, ConfigInput, config_inputs, datatype_of_number
 from tritonpy_backend_trt.signature import Shape, Signature, TensorInfo
 

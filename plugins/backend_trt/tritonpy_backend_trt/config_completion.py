@@ -6,7 +6,8 @@ import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import DATATYPES, Internal, InvalidArgument, model_dims
+from tritonpy import DATATYPES, Internal, InvalidArgument
+from tritonpy.config import model_dims
 from tritonpy_backend_trt.config_check import check_names
 from tritonpy_backend_trt.limits import max_rows
 from tritonpy_backend_trt.signature import Signature, TensorInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import DATATYPE_OF_NUMBER, control_inputs, model_dims
+from tritonpy.config import DATATYPE_OF_NUMBER, control_inputs, model_dims
 from tritonpy_backend_trt.signature import NO_DATATYPE, Shape
 from tritonpy_protos.model_config_pb2 import BatchInput
 

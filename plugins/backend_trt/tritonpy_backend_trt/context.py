@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DTYPES, Internal, InvalidArgument, shape_text
+from tritonpy import DTYPES, Internal, InvalidArgument
+from tritonpy.config import shape_text
 from tritonpy_backend_trt.limits import check_shape, check_values
 from tritonpy_backend_trt.logger import collect_errors, last_error
 from tritonpy_backend_trt.signature import Profile, Shape, Signature

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import Batch, Internal, InvalidArgument, Tensor, gather
+from tritonpy import Batch, Internal, InvalidArgument, Tensor
+from tritonpy.execution import gather
 from tritonpy_backend_trt.signature import Shape, TensorInfo
 from tritonpy_backend_trt.sizes import byte_size
 

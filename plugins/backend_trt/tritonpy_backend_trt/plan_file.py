@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, ModelContext, Unavailable, resolve_model_file
+from tritonpy import Internal, ModelContext, Unavailable
+from tritonpy.config import resolve_model_file
 from tritonpy_backend_trt.plan_header import HEADER_SIZE, plan_error
 
 if TYPE_CHECKING:

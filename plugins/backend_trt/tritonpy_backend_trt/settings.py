@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy import InvalidArgument, Unsupported, parameter_bool, parameter_bytes
+from tritonpy import InvalidArgument, Unsupported
+from tritonpy.config import parameter_bool, parameter_bytes
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
 
 if TYPE_CHECKING:

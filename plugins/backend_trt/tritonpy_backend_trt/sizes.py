@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from tritonpy import ITEMSIZES
+from tritonpy.frontend import ITEMSIZES
 from tritonpy_backend_trt.signature import Profile, Shape, Signature, TensorInfo
 
 

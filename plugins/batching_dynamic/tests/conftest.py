@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from google.protobuf import text_format
 
-from tritonpy import CallbackSink, InferRequest, SchedulerContext, Tensor
+from tritonpy import CallbackSink, InferRequest, Tensor
+from tritonpy.scheduling import SchedulerContext
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_batching_dynamic.scheduler import DynamicScheduler
 from tritonpy_protos.model_config_pb2 import ModelConfig

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import Pending, Run, Wait
+from tritonpy.scheduling import Pending, Run, Wait
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

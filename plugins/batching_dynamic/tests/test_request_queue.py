@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import FailureReason, OrderedRequestQueue, QueueFull
+from tritonpy import QueueFull
+from tritonpy.metrics import FailureReason
+from tritonpy.scheduling import OrderedRequestQueue
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue
 

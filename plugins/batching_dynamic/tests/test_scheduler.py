@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import BatchPolicy, Cancelled, InvalidArgument, QueueTimeout, Run, Unavailable, Wait
+from tritonpy import Cancelled, InvalidArgument, QueueTimeout, Unavailable
+from tritonpy.scheduling import BatchPolicy, Run, Wait
 
 PLAIN = "max_batch_size: 4 dynamic_batching {}"
 DELAYED = "max_batch_size: 4 dynamic_batching { preferred_batch_size: 2 max_queue_delay_microseconds: 1 }"

@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tritonpy import CallbackSink, InferRequest, QueueFull, SchedulerContext, Tensor
+from tritonpy import CallbackSink, InferRequest, QueueFull, Tensor
+from tritonpy.scheduling import SchedulerContext
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_batching_dynamic.scheduler import DynamicScheduler
 from tritonpy_protos.model_config_pb2 import ModelConfig, ModelQueuePolicy

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritonpy import BatchKey, InferRequest, Pending
+from tritonpy import InferRequest
+from tritonpy.scheduling import BatchKey, Pending
 from tritonpy_batching_dynamic.request_queue import RequestQueue
 
 

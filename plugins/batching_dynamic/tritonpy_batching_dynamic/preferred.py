@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tritonpy import BatchPolicy, Pending, Run, Wait
+from tritonpy.scheduling import BatchPolicy, Pending, Run, Wait
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig

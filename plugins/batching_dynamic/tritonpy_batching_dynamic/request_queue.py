@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice
 from operator import attrgetter
 
-from tritonpy import UNBOUNDED, InferRequest, QueueFull, WaitingQueue
+from tritonpy import InferRequest, QueueFull
+from tritonpy.scheduling import UNBOUNDED, WaitingQueue
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 
 NEVER = UNBOUNDED

@@ -5,22 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from tritonpy import (
-    UNBOUNDED,
-    Batch,
-    BatchPolicy,
-    Cancelled,
-    InferRequest,
-    InferResponse,
-    InvalidArgument,
-    QueueTimeout,
-    Run,
-    Scheduler,
-    SchedulerContext,
-    Unavailable,
-    Wait,
-    batch_key,
-)
+from tritonpy import Batch, Cancelled, InferRequest, InferResponse, InvalidArgument, QueueTimeout, Unavailable
+from tritonpy.scheduling import UNBOUNDED, BatchPolicy, Run, Scheduler, SchedulerContext, Wait, batch_key
 from tritonpy_batching_dynamic.batch_window import BatchWindow
 from tritonpy_batching_dynamic.queue_policy import QueuePolicy
 from tritonpy_batching_dynamic.request_queue import NEVER, RequestQueue

@@ -6,7 +6,8 @@ from collections import defaultdict
 
 import numpy as np
 
-from tritonpy import Batch, InferRequest, InferResponse, SchedulerContext, SequenceInfo, Tensor
+from tritonpy import Batch, InferRequest, InferResponse, SequenceInfo, Tensor
+from tritonpy.scheduling import SchedulerContext
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_batching_sequence.scheduler import SequenceScheduler
 from tritonpy_testing import RecordingSink

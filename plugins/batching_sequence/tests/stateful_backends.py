@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import Backend, gather, hookimpl, scatter
+from tritonpy import Backend, hookimpl
+from tritonpy.execution import gather, scatter
 
 Inputs = Mapping[str, Any]
 FAIL, WRONG_SHAPE, WRONG_TYPE, MISSING = -1, -2, -3, -4

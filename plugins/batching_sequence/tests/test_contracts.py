@@ -3,7 +3,8 @@ from __future__ import annotations
 from random import Random
 
 import tritonpy_batching_sequence
-from tritonpy import BatchPolicy, InferRequest, SequenceInfo
+from tritonpy import InferRequest, SequenceInfo
+from tritonpy.scheduling import BatchPolicy
 from tritonpy_batching_dynamic.preferred import PreferredPolicy
 from tritonpy_batching_sequence.scheduler import SequenceScheduler
 from tritonpy_testing import SchedulerContract

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DATATYPE_OF_NUMBER, DTYPES, InferRequest, Tensor, encode_strings
+from tritonpy import DTYPES, InferRequest, Tensor, encode_strings
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_protos.model_config_pb2 import ModelSequenceBatching
 
 if TYPE_CHECKING:

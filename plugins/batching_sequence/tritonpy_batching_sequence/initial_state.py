@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DATATYPE_OF_NUMBER, DTYPES, Internal, InvalidArgument, Tensor, resolve_model_file, string_offsets
+from tritonpy import DTYPES, Internal, InvalidArgument, Tensor
+from tritonpy.config import DATATYPE_OF_NUMBER, resolve_model_file
+from tritonpy.frontend import string_offsets
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelSequenceBatching

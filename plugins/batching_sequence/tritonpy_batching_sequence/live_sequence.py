@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from tritonpy import UNBOUNDED, InferRequest
+from tritonpy import InferRequest
+from tritonpy.scheduling import UNBOUNDED
 
 if TYPE_CHECKING:
     from tritonpy_batching_sequence.slot_group import SlotGroup

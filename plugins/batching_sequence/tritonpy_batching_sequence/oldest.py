@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice, takewhile
 
-from tritonpy import BatchPolicy, Pending, Run
+from tritonpy.scheduling import BatchPolicy, Pending, Run
 from tritonpy_batching_sequence.slot_group import Decision, SlotGroup
 from tritonpy_batching_sequence.strategy import KeyOf, Strategy
 

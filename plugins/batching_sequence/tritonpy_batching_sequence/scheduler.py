@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritonpy import (
-    UNBOUNDED,
-    Batch,
-    Cancelled,
-    InferRequest,
-    InferResponse,
-    InvalidArgument,
-    QueueTimeout,
-    Scheduler,
-    SchedulerContext,
-    Unavailable,
-    batch_key,
-)
+from tritonpy import Batch, Cancelled, InferRequest, InferResponse, InvalidArgument, QueueTimeout, Unavailable
+from tritonpy.scheduling import UNBOUNDED, Scheduler, SchedulerContext, batch_key
 from tritonpy_batching_sequence.batch_states import BatchStates, is_start
 from tritonpy_batching_sequence.controls import Controls
 from tritonpy_batching_sequence.direct import Direct

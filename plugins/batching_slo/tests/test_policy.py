@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from google.protobuf import text_format
 
-from tritonpy import CallbackSink, InferRequest, InvalidArgument, Pending, Run, Wait
+from tritonpy import CallbackSink, InferRequest, InvalidArgument
+from tritonpy.scheduling import Pending, Run, Wait
 from tritonpy_batching_slo.policy import SloPolicy
 from tritonpy_protos.model_config_pb2 import ModelConfig
 

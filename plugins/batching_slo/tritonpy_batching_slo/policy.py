@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
-from tritonpy import BatchPolicy, InvalidArgument, Pending, Run, Wait
+from tritonpy import InvalidArgument
+from tritonpy.scheduling import BatchPolicy, Pending, Run, Wait
 from tritonpy_batching_slo.cost import CostModel
 from tritonpy_batching_slo.quantile import Quantile
 from tritonpy_batching_slo.rate import Rate

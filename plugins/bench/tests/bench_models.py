@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import Backend, InferResponse, InvalidArgument, Tensor, gather, hookimpl
+from tritonpy import Backend, InferResponse, InvalidArgument, Tensor, hookimpl
+from tritonpy.execution import gather
 from tritonpy_testing import ModelRepository
 
 Arrays = Mapping[str, Any]
@@ -91,7 +92,7 @@ class BenchModels:
                 batch.respond(self.responses(batch))
 
             def responses(self, batch: Any) -> list[InferResponse]:
-                from tritonpy import scatter
+                from tritonpy.execution import scatter
 
                 return scatter(batch, {"OUT": gather(batch)[0].numpy()})
 

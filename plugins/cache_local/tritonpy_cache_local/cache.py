@@ -7,7 +7,8 @@ import threading
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tritonpy import Cache, FamilySnapshot, MetricKind, MetricSnapshot, Options, Tensor, now_ns
+from tritonpy import Cache, Options, Tensor, now_ns
+from tritonpy.metrics import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy_cache_local.options import LocalCacheOptions
 from tritonpy_cache_local.store import ENTRY_BYTES, TENSOR_BYTES, LocalStore, copy_outputs, entry_bytes
 

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tritonpy import ByteSize, Options
+from tritonpy import Options
+from tritonpy.config import ByteSize
 
 SMALLEST = 192  # Triton's minimum, needed by its allocator
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tritonpy import install_command
+from tritonpy.plugins import install_command
 from tritonpy_device_cuda import cuda_calls
 from tritonpy_device_cuda.cuda_calls import CudaCalls, CudaError, open_cuda_calls
 

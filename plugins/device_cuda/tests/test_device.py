@@ -7,9 +7,10 @@ import pytest
 
 import tritonpy
 import tritonpy_device_cuda
-from tritonpy import CudaRegion, InvalidArgument
+from tritonpy import InvalidArgument
 from tritonpy.config import DeviceSettings
 from tritonpy.execution import DeviceBlock, DeviceReading, DeviceUnavailable
+from tritonpy.frontend import CudaRegion
 from tritonpy_device_cuda import cuda_calls, device, gpus, nvml
 from tritonpy_device_cuda.device import CudaDevice
 from tritonpy_testing import DeviceContract

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy import install_command
 from tritonpy.execution import DeviceUnavailable
+from tritonpy.plugins import install_command
 from tritonpy_device_cuda import gpus
 
 from .fake_nvml import GIB, FakeNvml, gpu

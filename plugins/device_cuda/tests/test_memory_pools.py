@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from tritonpy import SERVER_METRICS, MetricKind
 from tritonpy.config import DeviceSettings
+from tritonpy.metrics import SERVER_METRICS, MetricKind
 from tritonpy_device_cuda.memory_pools import MemoryPools
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy import Batch, InferRequest, Tensor, Unavailable, gather
+from tritonpy import Batch, InferRequest, Tensor, Unavailable
 from tritonpy.config import DeviceSettings
+from tritonpy.execution import gather
 from tritonpy_device_cuda.memory_pools import MemoryPools
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
 

@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritonpy import CudaRegion, Internal, InvalidArgument, install_command
+from tritonpy import Internal, InvalidArgument
+from tritonpy.frontend import CudaRegion
+from tritonpy.plugins import install_command
 from tritonpy_device_cuda import cuda_calls
 from tritonpy_device_cuda.region_memory import open_cuda
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import install_command
+from tritonpy.plugins import install_command
 from tritonpy_device_cuda.gpus import visible_gpus
 
 HANDLE_BYTES = 64

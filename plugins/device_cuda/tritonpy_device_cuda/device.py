@@ -7,9 +7,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import CudaRegion, Device, FamilySnapshot, ModelMemory, install_command
+from tritonpy import ModelMemory
 from tritonpy.config import DeviceSettings
-from tritonpy.execution import DeviceMonitor, DeviceReading, DeviceUnavailable
+from tritonpy.execution import Device, DeviceMonitor, DeviceReading, DeviceUnavailable
+from tritonpy.frontend import CudaRegion
+from tritonpy.metrics import FamilySnapshot
+from tritonpy.plugins import install_command
 from tritonpy_device_cuda.gpus import gpu_memory, gpu_memory_of, supported_gpus, visible_gpus
 from tritonpy_device_cuda.memory_pools import MemoryPools
 from tritonpy_device_cuda.nvml import Nvml, NvmlError, open_nvml

@@ -6,8 +6,8 @@ import logging
 import os
 from pathlib import Path
 
-from tritonpy import install_command
 from tritonpy.execution import DeviceUnavailable
+from tritonpy.plugins import install_command
 from tritonpy_device_cuda.nvml import Nvml, NvmlError, open_nvml
 
 log = logging.getLogger("tritonpy.devices")

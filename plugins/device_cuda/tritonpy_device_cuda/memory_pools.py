@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from tritonpy import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy.config import DeviceSettings
+from tritonpy.metrics import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy_device_cuda.block import CudaBlock, HostBlock
 from tritonpy_device_cuda.cuda_calls import CudaCalls, open_cuda_calls
 from tritonpy_device_cuda.model_memory import CudaModelMemory

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import CudaRegion, Internal, InvalidArgument
+from tritonpy import Internal, InvalidArgument
+from tritonpy.frontend import CudaRegion
 from tritonpy_device_cuda.cuda_calls import CudaCalls, CudaError, open_cuda_calls
 
 log = logging.getLogger("tritonpy.shared_memory")

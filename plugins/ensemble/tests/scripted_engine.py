@@ -6,16 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from tritonpy import (
-    Cancelled,
-    InferRequest,
-    InferResponse,
-    NotFound,
-    ParameterValue,
-    SchedulerContext,
-    Tensor,
-    TritonError,
-)
+from tritonpy import Cancelled, InferRequest, InferResponse, NotFound, ParameterValue, Tensor, TritonError
+from tritonpy.scheduling import SchedulerContext
 from tritonpy_ensemble.scheduler import EnsembleScheduler
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import RecordingSink, ToyEngine

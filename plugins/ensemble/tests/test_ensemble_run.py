@@ -6,18 +6,8 @@ import weakref
 import numpy as np
 import pytest
 
-from tritonpy import (
-    Cancelled,
-    Code,
-    FailureReason,
-    Internal,
-    InvalidArgument,
-    NotFound,
-    OutputSpec,
-    SequenceInfo,
-    Tensor,
-    Unavailable,
-)
+from tritonpy import Cancelled, Code, Internal, InvalidArgument, NotFound, OutputSpec, SequenceInfo, Tensor, Unavailable
+from tritonpy.metrics import FailureReason
 from tritonpy_testing.parse import model_config
 
 from .scripted_engine import ensemble, ints, make_harness, member, step

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Batch, Cancelled, FlowControl, InferRequest, Internal, OutputSpec, StreamSink
+from tritonpy import Batch, Cancelled, InferRequest, Internal, OutputSpec
+from tritonpy.frontend import FlowControl, StreamSink
 from tritonpy_ensemble.ensemble_run import MAX_HELD
 
 from .scripted_engine import DECOUPLED, ensemble, make_harness, member, step

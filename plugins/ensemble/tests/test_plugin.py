@@ -4,7 +4,7 @@ from importlib.metadata import entry_points
 from pkgutil import resolve_name
 
 import tritonpy_ensemble as plugin
-from tritonpy import Scheduler
+from tritonpy.scheduling import Scheduler
 
 
 def test_the_entry_point_names_the_module():

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from tritonpy import ComputeTimes, Engine, InferRequest, InferResponse, Sink, TritonError, internal_error
+from tritonpy import Engine, InferRequest, InferResponse, TritonError
+from tritonpy.frontend import Sink, internal_error
+from tritonpy.metrics import ComputeTimes
 from tritonpy_ensemble.errors import cancelled_error, deadlock_error, step_error
 from tritonpy_ensemble.inflight_limiter import InflightLimiter
 from tritonpy_ensemble.member_requests import MemberCall, make_call, make_response

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 
-from tritonpy import Cancelled, FailureReason, InferRequest, InvalidArgument, TritonError
+from tritonpy import Cancelled, InferRequest, InvalidArgument, TritonError
+from tritonpy.metrics import FailureReason
 from tritonpy_ensemble.plan import EnsembleStep, Plan
 
 

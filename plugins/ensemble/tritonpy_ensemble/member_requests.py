@@ -6,7 +6,9 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tritonpy import ComputeTimes, InferRequest, InferResponse, SequenceInfo, Sink, Tensor
+from tritonpy import InferRequest, InferResponse, SequenceInfo, Tensor
+from tritonpy.frontend import Sink
+from tritonpy.metrics import ComputeTimes
 from tritonpy_ensemble.members import Member
 from tritonpy_ensemble.plan import EnsembleStep
 from tritonpy_ensemble.plan_progress import PlanProgress

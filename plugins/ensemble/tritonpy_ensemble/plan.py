@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy import OutputSpec, called_model, needed_steps
+from tritonpy import OutputSpec
+from tritonpy.config import called_model, needed_steps
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelEnsembling, ModelOutput

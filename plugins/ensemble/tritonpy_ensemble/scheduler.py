@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tritonpy import ComputeTimes, InferRequest, Scheduler, SchedulerContext, now_ns
+from tritonpy import InferRequest, now_ns
+from tritonpy.metrics import ComputeTimes
+from tritonpy.scheduling import Scheduler, SchedulerContext
 from tritonpy_ensemble.ensemble_run import EnsembleRun, RunContext
 from tritonpy_ensemble.inflight_limiter import InflightLimiter
 from tritonpy_ensemble.members import Member, resolve_members

@@ -14,39 +14,41 @@ import numpy as np
 
 from tritonpy import (
     AlreadyExists,
-    BatchStatistics,
-    CudaRegion,
     DecoupledRefused,
-    Duration,
     Engine,
-    FamilySnapshot,
-    Frontend,
-    FrontendContext,
     InferRequest,
     InferResponse,
-    InferStatistics,
     Internal,
     InvalidArgument,
-    LogChanges,
-    LogSettings,
     MemoryUsage,
-    ModelGauges,
-    ModelIndex,
-    ModelMetadata,
-    ModelStatistics,
-    RegionKind,
-    RequestMemory,
-    ResponseStatistics,
-    ServerMetadata,
-    SystemRegion,
     Tensor,
-    TensorMetadata,
-    TraceChanges,
-    Tracer,
-    TraceSettings,
     TritonError,
     Unavailable,
 )
+from tritonpy.frontend import (
+    CudaRegion,
+    Frontend,
+    FrontendContext,
+    LogChanges,
+    LogSettings,
+    ModelMetadata,
+    RegionKind,
+    RequestMemory,
+    ServerMetadata,
+    SystemRegion,
+    TensorMetadata,
+)
+from tritonpy.metrics import (
+    BatchStatistics,
+    Duration,
+    FamilySnapshot,
+    InferStatistics,
+    ModelGauges,
+    ModelStatistics,
+    ResponseStatistics,
+)
+from tritonpy.repository import ModelIndex
+from tritonpy.tracing import TraceChanges, Tracer, TraceSettings
 from tritonpy_frontend_grpc.grpcio.frontend import GrpcFrontend
 from tritonpy_frontend_grpc.h2.frontend import H2GrpcFrontend
 from tritonpy_frontend_grpc.options import GrpcOptions

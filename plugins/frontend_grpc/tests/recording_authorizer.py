@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tritonpy import Principal, Unauthenticated, Verb
+from tritonpy import Unauthenticated
+from tritonpy.auth import Principal, Verb
 
 
 class RecordingAuthorizer:

@@ -14,7 +14,8 @@ import pytest
 import trustme
 import uvloop
 
-from tritonpy import Cancelled, InferRequest, InferResponse, TlsOptions
+from tritonpy import Cancelled, InferRequest, InferResponse
+from tritonpy.frontend import TlsOptions
 from tritonpy_frontend_grpc.h2.h2_call import H2Call
 from tritonpy_frontend_grpc.stream import InferStream, StreamEntry
 from tritonpy_frontend_grpc.stream_call import StreamCall

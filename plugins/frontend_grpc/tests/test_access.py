@@ -5,7 +5,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from tritonpy import ApiCategory, PermissionDenied, Restriction, Unauthenticated, Unavailable, Verb
+from tritonpy import PermissionDenied, Unauthenticated, Unavailable
+from tritonpy.auth import ApiCategory, Restriction, Verb
 from tritonpy_frontend_grpc.access import RPCS, GrpcAccess
 from tritonpy_protos import METHODS
 from tritonpy_protos import grpc_service_pb2 as pb

@@ -11,7 +11,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from tritonclient.utils import InferenceServerException
 
-from tritonpy import ApiCategory, PermissionDenied, Restriction, Verb
+from tritonpy import PermissionDenied
+from tritonpy.auth import ApiCategory, Restriction, Verb
 from tritonpy_protos import METHODS, SERVICE
 from tritonpy_protos import grpc_service_pb2 as pb
 

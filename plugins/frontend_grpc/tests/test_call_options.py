@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from tritonpy import FrontendContext
+from tritonpy.frontend import FrontendContext
 from tritonpy_frontend_grpc.call_options import GrpcCallOptions, make_access, make_service
 from tritonpy_frontend_grpc.options import GrpcOptions
 from tritonpy_frontend_grpc.service import InferenceService

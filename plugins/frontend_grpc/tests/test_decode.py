@@ -10,17 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from tritonclient.grpc._utils import _get_inference_request
 
-from tritonpy import (
-    DTYPES,
-    CallbackSink,
-    InvalidArgument,
-    OutputSpec,
-    RegionSlice,
-    SequenceInfo,
-    TritonError,
-    datatype_of,
-    encode_strings,
-)
+from tritonpy import DTYPES, CallbackSink, InvalidArgument, OutputSpec, SequenceInfo, TritonError, encode_strings
+from tritonpy.config import datatype_of
+from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_grpc.decode import contents_bytes, decode_request, parse_region
 from tritonpy_frontend_grpc.service import parse_message
 from tritonpy_protos.grpc_service_pb2 import InferParameter, InferTensorContents, ModelInferRequest

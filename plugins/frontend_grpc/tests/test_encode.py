@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 from tritonclient.grpc import InferResult, service_pb2
 
-from tritonpy import DTYPES, InferResponse, Internal, RegionSlice, Tensor, datatype_of
+from tritonpy import DTYPES, InferResponse, Internal, Tensor
+from tritonpy.config import datatype_of
+from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_grpc import encode
 from tritonpy_ipc import BlockRow, Column, Stack, TensorSignature
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse

@@ -6,7 +6,8 @@ import socket
 import msgspec
 import pytest
 
-from tritonpy import FrontendContext, StartupError
+from tritonpy import StartupError
+from tritonpy.frontend import FrontendContext
 from tritonpy_frontend_grpc.options import GrpcOptions
 
 from .fake_engine import FakeEngine, frontend_class, run, serving

@@ -16,7 +16,8 @@ import tritonclient.grpc as client
 import tritonclient.grpc.aio
 import trustme
 
-from tritonpy import FrontendContext, StartupError, TlsOptions
+from tritonpy import StartupError
+from tritonpy.frontend import FrontendContext, TlsOptions
 from tritonpy_frontend_grpc.options import GrpcOptions
 
 from .fake_engine import FakeEngine, frontend_class, run, serving

@@ -8,7 +8,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from tritonpy import ApiCategory, Restriction, Unauthenticated
+from tritonpy import Unauthenticated
+from tritonpy.auth import ApiCategory, Restriction
 from tritonpy_protos import METHODS, SERVICE
 from tritonpy_protos import grpc_service_pb2 as pb
 

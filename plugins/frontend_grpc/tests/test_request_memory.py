@@ -9,7 +9,7 @@ import grpc
 import numpy as np
 import pytest
 
-from tritonpy import RequestMemory
+from tritonpy.frontend import RequestMemory
 from tritonpy_protos.grpc_service_pb2 import LogSettingsRequest, ModelInferRequest, RepositoryModelLoadRequest
 
 from .fake_engine import FakeEngine, eventually, run, serving

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import CallbackSink, Cancelled, InferResponse, Internal, InvalidArgument, StreamSink, Tensor, TritonError
+from tritonpy import CallbackSink, Cancelled, InferResponse, Internal, InvalidArgument, Tensor, TritonError
+from tritonpy.frontend import StreamSink
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.parameters import wants_empty_final

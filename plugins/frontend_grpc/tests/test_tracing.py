@@ -5,7 +5,7 @@ import contextlib
 import grpc
 import pytest
 
-from tritonpy import TraceFamily, Tracer
+from tritonpy.tracing import TraceFamily, Tracer
 from tritonpy.types import TraceLevel
 from tritonpy_protos import METHODS
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest, ModelInferResponse, ModelStreamInferResponse

@@ -11,19 +11,18 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
-from tritonpy import (
+from tritonpy import InferRequest, Unavailable
+from tritonpy.auth import (
     ApiCategory,
     Authorizer,
     HeaderForwarding,
-    InferRequest,
     Restriction,
     Restrictions,
-    Sink,
-    Unavailable,
     Verb,
     joined_headers,
     keep_headers,
 )
+from tritonpy.frontend import Sink
 from tritonpy_frontend_grpc.call import Metadata
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_protos import SERVICE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritonpy import ClaimedAddress, StartupError, claim_port
+from tritonpy import StartupError
+from tritonpy.frontend import ClaimedAddress, claim_port
 
 
 def claim_address(host: str, port: int, *, reuse: bool) -> ClaimedAddress:

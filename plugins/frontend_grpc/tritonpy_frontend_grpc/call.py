@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tritonpy import ClientMemory, InferRequest, InferResponse, Reservation, TritonError
+    from tritonpy import InferRequest, InferResponse, TritonError
+    from tritonpy.frontend import ClientMemory, Reservation
 
 Metadata = Iterable[tuple[str, Any]]
 """Pairs of lower-case key and text, or bytes for keys ending in `-bin`.

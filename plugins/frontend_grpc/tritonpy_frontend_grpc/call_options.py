@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
-from tritonpy import ApiCategory, ByteSize, Engine, FrontendContext, Options, Restriction, check_restrictions
+from tritonpy import Engine, Options
+from tritonpy.auth import ApiCategory, Restriction, check_restrictions
+from tritonpy.config import ByteSize
+from tritonpy.frontend import FrontendContext
 from tritonpy_frontend_grpc.decompression import LIMIT
 from tritonpy_frontend_grpc.service import InferenceService
 from tritonpy_frontend_grpc.stream import ResponseWindow
@@ -53,7 +56,7 @@ class GrpcCallOptions(Options, frozen=True):
         """Raise ValueError for an invalid combination of options."""
         check_restrictions(self.restricted_apis, "protocol")
         if self.header_forward_pattern:
-            from tritonpy import compile_pattern
+            from tritonpy.auth import compile_pattern
 
             compile_pattern(self.header_forward_pattern)
 
@@ -90,6 +93,6 @@ def _service_class(context: FrontendContext) -> type[InferenceService]:
 
 
 def _refusals(context: FrontendContext) -> Callable[[ApiCategory], None]:
-    from tritonpy import RestrictionDenials
+    from tritonpy.auth import RestrictionDenials
 
     return RestrictionDenials(context.metrics, "grpc", context.log).note

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritonpy import Cancelled, Code, FailureReason, InferRequest, TritonError, now_ns
+from tritonpy import Cancelled, Code, InferRequest, TritonError, now_ns
+from tritonpy.metrics import FailureReason
 
 
 class DeadlineExceeded(Cancelled):

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritonpy import (
-    DTYPES,
-    ITEMSIZES,
-    InferRequest,
-    InvalidArgument,
-    OutputSpec,
-    RegionSlice,
-    Sink,
-    Tensor,
-    encode_strings,
-    now_ns,
-)
+from tritonpy import DTYPES, InferRequest, InvalidArgument, OutputSpec, Tensor, encode_strings, now_ns
+from tritonpy.frontend import ITEMSIZES, RegionSlice, Sink
 from tritonpy_frontend_grpc.parameters import NONE_GIVEN, parse_parameters
 from tritonpy_frontend_grpc.version import parse_version
 

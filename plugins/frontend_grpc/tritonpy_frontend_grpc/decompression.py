@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from tritonpy import Reservation, decompressed
+from tritonpy.frontend import Reservation, decompressed
 
 COMPRESSED_PREFIXES = frozenset({b"\x1f", b"x"})
 """First byte of compressed messages (gzip magic number, zlib default window).

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritonpy import Internal, ParameterValue, RegionSlice, Tensor
+from tritonpy import Internal, ParameterValue, Tensor
+from tritonpy.frontend import RegionSlice
 from tritonpy_ipc import BlockRow, Rows, TensorSignature
 from tritonpy_protos.grpc_service_pb2 import InferParameter, ModelInferResponse, ModelStreamInferResponse
 

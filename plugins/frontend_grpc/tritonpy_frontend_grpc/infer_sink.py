@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tritonpy import DecoupledRefused, InferRequest, InferResponse, Internal, LoopQueueSink, TritonError, Unsupported
+from tritonpy import DecoupledRefused, InferRequest, InferResponse, Internal, TritonError, Unsupported
+from tritonpy.frontend import LoopQueueSink
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
 from tritonpy_frontend_grpc.encode import encode_response
 

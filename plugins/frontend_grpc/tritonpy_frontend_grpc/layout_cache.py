@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError
 
-from tritonpy import DTYPES, InferRequest, InvalidArgument, OutputSpec, SequenceInfo, Sink, Tensor, now_ns
+from tritonpy import DTYPES, InferRequest, InvalidArgument, OutputSpec, SequenceInfo, Tensor, now_ns
+from tritonpy.frontend import Sink
 from tritonpy_frontend_grpc.parameters import SEQUENCE_KEYS, parse_parameters, wants_empty_final
 from tritonpy_protos.grpc_service_pb2 import ModelInferRequest
 

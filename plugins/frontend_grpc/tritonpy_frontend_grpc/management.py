@@ -13,7 +13,8 @@ import msgspec
 from google.protobuf.json_format import ParseDict
 from google.protobuf.message import Message
 
-from tritonpy import Engine, InvalidArgument, NotFound, Unsupported, named_versions
+from tritonpy import Engine, InvalidArgument, NotFound, Unsupported
+from tritonpy.repository import named_versions
 from tritonpy_frontend_grpc.settings import log_settings, trace_setting
 from tritonpy_frontend_grpc.shared_memory import SHARED_MEMORY
 from tritonpy_frontend_grpc.version import parse_version

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tritonpy import TlsOptions
+from tritonpy.frontend import TlsOptions
 from tritonpy_frontend_grpc.call_options import GrpcCallOptions
 
 INT32_MAX = 2**31 - 1

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tritonpy import NO_PARAMETERS, InvalidArgument, ParameterValue, SequenceInfo
+from tritonpy import InvalidArgument, ParameterValue, SequenceInfo
+from tritonpy.frontend import NO_PARAMETERS
 
 if TYPE_CHECKING:
     from tritonpy_protos.grpc_service_pb2 import InferParameter

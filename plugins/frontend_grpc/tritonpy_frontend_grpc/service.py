@@ -11,25 +11,27 @@ from typing import TYPE_CHECKING, TypeVar
 from google.protobuf.message import DecodeError, Message
 
 from tritonpy import (
-    LOAD_CALLS,
-    MODEL_CALLS,
     DecoupledRefused,
     Engine,
     InferRequest,
     InferResponse,
     InvalidArgument,
+    TritonError,
+    Unavailable,
+    Unsupported,
+    now_ns,
+)
+from tritonpy.frontend import (
+    LOAD_CALLS,
+    MODEL_CALLS,
     LoopSink,
     RequestMemory,
     Reservation,
     Sink,
     StreamSink,
-    Tracer,
-    TritonError,
-    Unavailable,
-    Unsupported,
     internal_error,
-    now_ns,
 )
+from tritonpy.tracing import Tracer
 from tritonpy_frontend_grpc.decode import decode_request
 from tritonpy_frontend_grpc.decompression import COMPRESSED_PREFIXES, INLINE_BELOW, LIMIT, decompress, decompress_async
 from tritonpy_frontend_grpc.infer_sink import DECOUPLED_UNSUPPORTED, InferResponseSink

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tritonpy import (
-    Engine,
-    InvalidArgument,
-    LogChanges,
-    LogSettings,
-    Unsupported,
-    trace_changes,
-    trace_texts,
-)
+from tritonpy import Engine, InvalidArgument, Unsupported
+from tritonpy.frontend import LogChanges, LogSettings
+from tritonpy.tracing import trace_changes, trace_texts
 from tritonpy_protos import grpc_service_pb2 as pb
 
 _FORMATS = ("default", "ISO8601", "json")

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 from google.protobuf.message import Message
 
-from tritonpy import Engine, RegionKind
+from tritonpy import Engine
+from tritonpy.frontend import RegionKind
 from tritonpy_protos import grpc_service_pb2 as pb
 
 

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritonpy import DecoupledRefused, FlowControl, Internal, RequestMemory, TritonError
+from tritonpy import DecoupledRefused, Internal, TritonError
+from tritonpy.frontend import FlowControl, RequestMemory
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded, is_late
 from tritonpy_frontend_grpc.encode import (
     encode_empty_final,
@@ -20,7 +21,8 @@ from tritonpy_frontend_grpc.encode import (
 )
 
 if TYPE_CHECKING:
-    from tritonpy import ClientMemory, Engine, InferRequest, InferResponse, StreamSink
+    from tritonpy import Engine, InferRequest, InferResponse
+    from tritonpy.frontend import ClientMemory, StreamSink
     from tritonpy_frontend_grpc.tracing import StreamTrace
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tritonpy import ClientMemory, TritonError, Unavailable
+from tritonpy import TritonError, Unavailable
+from tritonpy.frontend import ClientMemory
 from tritonpy_frontend_grpc.call import StreamingCall
 from tritonpy_frontend_grpc.status import SHUTTING_DOWN
 from tritonpy_frontend_grpc.stream import InferStream, ResponseWindow

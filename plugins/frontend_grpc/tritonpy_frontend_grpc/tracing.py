@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import InferRequest, Trace, Tracer, now_ns
+from tritonpy import InferRequest, now_ns
+from tritonpy.tracing import Trace, Tracer
 
 if TYPE_CHECKING:
     from tritonpy_frontend_grpc.call import GrpcCall

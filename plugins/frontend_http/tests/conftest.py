@@ -17,35 +17,22 @@ import pytest
 import trustme
 from hypothesis import HealthCheck, settings
 
-from tritonpy import (
-    AlreadyExists,
+from tritonpy import AlreadyExists, DecoupledRefused, Engine, InferRequest, InferResponse, NotFound, Tensor, Unsupported
+from tritonpy.frontend import (
     CudaRegion,
-    DecoupledRefused,
-    Duration,
-    Engine,
-    FamilySnapshot,
     FrontendContext,
-    InferRequest,
-    InferResponse,
-    InferStatistics,
     LogChanges,
     LogSettings,
-    ModelGauges,
-    ModelIndex,
     ModelMetadata,
-    ModelStatistics,
-    NotFound,
     RegionKind,
     RequestMemory,
     ServerMetadata,
     SystemRegion,
-    Tensor,
     TensorMetadata,
-    TraceChanges,
-    Tracer,
-    TraceSettings,
-    Unsupported,
 )
+from tritonpy.metrics import Duration, FamilySnapshot, InferStatistics, ModelGauges, ModelStatistics
+from tritonpy.repository import ModelIndex
+from tritonpy.tracing import TraceChanges, Tracer, TraceSettings
 from tritonpy_frontend_http.frontend import HttpFrontend
 from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_protos.model_config_pb2 import ModelConfig

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import ApiCategory, InferRequest, NotFound, PermissionDenied, Restriction, Unauthenticated, Verb
+from tritonpy import InferRequest, NotFound, PermissionDenied, Unauthenticated
+from tritonpy.auth import ApiCategory, Restriction, Verb
 from tritonpy_frontend_http.access import ROUTES, HttpAccess
 from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.routes import management_app

@@ -8,17 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from tritonpy import (
-    DTYPES,
-    CallbackSink,
-    Internal,
-    InvalidArgument,
-    OutputSpec,
-    RegionSlice,
-    SequenceInfo,
-    Tensor,
-    TritonError,
-)
+from tritonpy import DTYPES, CallbackSink, Internal, InvalidArgument, OutputSpec, SequenceInfo, Tensor, TritonError
+from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_http.decode import decode_infer, header_length
 
 SINK = CallbackSink(lambda request, response: None)

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tritonpy import RequestMemory, Unauthenticated
+from tritonpy import Unauthenticated
+from tritonpy.frontend import RequestMemory
 from tritonpy_frontend_http.generate.body import MANAGEMENT_BYTES
 
 from .raw_http import BODY, INFER, chunked, connect, read_one, request

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import DTYPES, InferResponse, Internal, InvalidArgument, OutputSpec, RegionSlice, Tensor
+from tritonpy import DTYPES, InferResponse, Internal, InvalidArgument, OutputSpec, Tensor
+from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_http.compression import UnsupportedEncoding
 from tritonpy_frontend_http.encode import JOIN_BELOW, JSON_TYPE, encode_error, encode_infer
 

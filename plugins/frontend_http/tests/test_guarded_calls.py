@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from tritonpy import ApiCategory, PermissionDenied, Restriction, Verb
+from tritonpy import PermissionDenied
+from tritonpy.auth import ApiCategory, Restriction, Verb
 
 from .conftest import LiveServer
 from .raw_http import connect, read_one

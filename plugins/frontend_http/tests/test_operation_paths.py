@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from tritonpy import Operation, Verb
+from tritonpy.auth import Verb
+from tritonpy.frontend import Operation
 from tritonpy_frontend_http.operation_paths import verbs_by_path
 
 

@@ -4,7 +4,8 @@ import logging
 
 import pytest
 
-from tritonpy import ApiCategory, Restriction, Unauthenticated
+from tritonpy import Unauthenticated
+from tritonpy.auth import ApiCategory, Restriction
 
 from .conftest import LiveServer
 from .raw_http import connect, read_one

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import ApiCategory, Conflict, Engine, NotFound, Restriction, Unauthenticated, Unavailable, Verb
+from tritonpy import Conflict, Engine, NotFound, Unauthenticated, Unavailable
+from tritonpy.auth import ApiCategory, Restriction, Verb
 
 from .conftest import FakeEngine
 from .recording_authorizer import RecordingAuthorizer

@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
-from tritonpy import Internal, LogChanges, LogSettings, TraceChanges, TraceSettings, Unavailable, Unsupported
+from tritonpy import Internal, Unavailable, Unsupported
+from tritonpy.frontend import LogChanges, LogSettings
+from tritonpy.tracing import TraceChanges, TraceSettings
 from tritonpy_frontend_http.settings_json import log_document, read_log_changes, read_trace_changes, trace_document
 
 

@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from tritonpy import InferResponse, Internal, TraceFamily, Tracer
+from tritonpy import InferResponse, Internal
+from tritonpy.tracing import TraceFamily, Tracer
 from tritonpy.types import TraceLevel
 
 from .conftest import FakeEngine, LiveServer

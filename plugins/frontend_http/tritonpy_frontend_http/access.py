@@ -9,22 +9,19 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tritonpy import (
+from tritonpy import InferRequest, NotFound, PermissionDenied, TritonError
+from tritonpy.auth import (
     ApiCategory,
     Authorizer,
     HeaderForwarding,
-    InferRequest,
-    NotFound,
-    Operation,
-    PermissionDenied,
     Principal,
     Restriction,
     Restrictions,
-    TritonError,
     Verb,
     joined_headers,
     keep_headers,
 )
+from tritonpy.frontend import Operation
 from tritonpy_frontend_http.operation_paths import verbs_by_path
 
 RawHeaders = Iterable[tuple[bytes, bytes]]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable
 
-from tritonpy import InvalidArgument, Reservation, Unsupported, decompressed
+from tritonpy import InvalidArgument, Unsupported
+from tritonpy.frontend import Reservation, decompressed
 
 _WINDOW_BITS = {"gzip": 31, "deflate": 15}  # zlib: 15 bits of window; + 16 writes gzip's frame
 SUPPORTED = b"gzip, deflate"

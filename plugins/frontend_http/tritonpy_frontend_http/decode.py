@@ -10,19 +10,8 @@ from typing import Any
 import numpy as np
 from msgspec import UNSET, UnsetType
 
-from tritonpy import (
-    DTYPES,
-    ITEMSIZES,
-    NO_PARAMETERS,
-    InferRequest,
-    Internal,
-    InvalidArgument,
-    OutputSpec,
-    SequenceInfo,
-    Sink,
-    Tensor,
-    TritonError,
-)
+from tritonpy import DTYPES, InferRequest, Internal, InvalidArgument, OutputSpec, SequenceInfo, Tensor, TritonError
+from tritonpy.frontend import ITEMSIZES, NO_PARAMETERS, Sink
 from tritonpy_frontend_http.header import (
     InferHeader,
     InputHeader,

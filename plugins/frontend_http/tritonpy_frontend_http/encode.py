@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tritonpy import InferResponse, OutputSpec, RegionSlice, Tensor, TritonError, Unauthenticated
+from tritonpy import InferResponse, OutputSpec, Tensor, TritonError, Unauthenticated
+from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_http.compression import SUPPORTED, UnsupportedEncoding
 from tritonpy_frontend_http.errors import error_body, retry_headers, status_of
 from tritonpy_frontend_http.json_tensors import to_json

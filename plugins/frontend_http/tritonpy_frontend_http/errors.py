@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tritonpy import Code, InvalidArgument, RequestMemoryFull, TritonError
+from tritonpy import Code, InvalidArgument, TritonError
+from tritonpy.frontend import RequestMemoryFull
 
 STATUS: Mapping[Code, int] = {
     Code.UNKNOWN: 400,

@@ -6,7 +6,8 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING
 
-from tritonpy import ClaimedAddress, Engine, Frontend, FrontendContext, HttpServer, unix_path
+from tritonpy import Engine
+from tritonpy.frontend import ClaimedAddress, Frontend, FrontendContext, HttpServer, unix_path
 from tritonpy_frontend_http.http_service import HttpService
 from tritonpy_frontend_http.listeners import (
     BACKLOG,
@@ -19,7 +20,7 @@ from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_frontend_http.protocol import InferProtocol
 
 if TYPE_CHECKING:
-    from tritonpy import UnixSocket
+    from tritonpy.frontend import UnixSocket
 
 
 class HttpFrontend(Frontend):
@@ -78,7 +79,7 @@ class HttpFrontend(Frontend):
         options = self.options
         host = options.host or self.context.host
         if path := unix_path(host):
-            from tritonpy import UnixSocket
+            from tritonpy.frontend import UnixSocket
 
             return UnixSocket(path, int(options.socket_mode, 8)).claim(BACKLOG)
         return claim_address(host, options.port, reuse=options.reuse_port)
@@ -90,7 +91,7 @@ class HttpFrontend(Frontend):
         if claim is not None:
             listening, self._address = listen_on_claim(claim, host)
         elif path := unix_path(host):
-            from tritonpy import UnixSocket
+            from tritonpy.frontend import UnixSocket
 
             self._socket = UnixSocket(path, int(options.socket_mode, 8))
             listening, self._address = self._socket.listen(BACKLOG), self._socket.address

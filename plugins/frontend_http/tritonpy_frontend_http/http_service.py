@@ -6,7 +6,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import Engine, FlowControl, FrontendContext
+from tritonpy import Engine
+from tritonpy.frontend import FlowControl, FrontendContext
 from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.infer_calls import InferCalls
 from tritonpy_frontend_http.options import HttpOptions
@@ -56,7 +57,7 @@ def _access(engine: Engine, options: HttpOptions, context: FrontendContext) -> H
 
     count_denial = None
     if options.restricted_apis:
-        from tritonpy import RestrictionDenials
+        from tritonpy.auth import RestrictionDenials
 
         count_denial = RestrictionDenials(context.metrics, "http", context.log).note
     pattern = options.header_forward_pattern

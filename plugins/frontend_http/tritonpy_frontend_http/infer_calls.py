@@ -16,16 +16,13 @@ from tritonpy import (
     InferResponse,
     Internal,
     InvalidArgument,
-    LoopSink,
-    RequestMemory,
-    Reservation,
-    Tracer,
     TritonError,
     Unavailable,
     Unsupported,
-    internal_error,
     now_ns,
 )
+from tritonpy.frontend import LoopSink, RequestMemory, Reservation, internal_error
+from tritonpy.tracing import Tracer
 from tritonpy_frontend_http.body_size import check_body_size, declared_size, is_unlimited, refuse_size
 from tritonpy_frontend_http.compression import compress, decompress, request_encoding, response_encoding
 from tritonpy_frontend_http.decode import decode_infer, header_length

@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DTYPES, ITEMSIZES, Internal, InvalidArgument, Tensor, encode_strings
+from tritonpy import DTYPES, Internal, InvalidArgument, Tensor, encode_strings
+from tritonpy.frontend import ITEMSIZES
 from tritonpy_frontend_http.json_document import INT64_MAX, MAX_NESTING, TOO_DEEP, UINT64_MAX
 
 _BINARY_ONLY = ("FP16", "BF16")

@@ -7,7 +7,8 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
-from tritonpy import Claim, ClaimedAddress, StartupError, claim_port
+from tritonpy import StartupError
+from tritonpy.frontend import Claim, ClaimedAddress, claim_port
 
 if TYPE_CHECKING:
     from tritonpy_frontend_http.tls_options import HttpTlsOptions
@@ -68,7 +69,7 @@ def tls_context(options: HttpTlsOptions, log: logging.Logger) -> ssl.SSLContext:
 
     The files are checked at every handshake, so renewed files take effect immediately.
     """
-    from tritonpy import TlsFiles
+    from tritonpy.frontend import TlsFiles
 
     versions = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 

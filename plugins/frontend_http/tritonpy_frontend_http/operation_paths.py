@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from tritonpy import Operation, Verb
+from tritonpy.auth import Verb
+from tritonpy.frontend import Operation
 
 Verbs = Mapping[str, Verb]
 """Rights by method."""

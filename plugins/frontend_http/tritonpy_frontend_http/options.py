@@ -6,7 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tritonpy import ByteSize, HttpConnectionOptions, Restriction, check_restrictions
+from tritonpy.auth import Restriction, check_restrictions
+from tritonpy.config import ByteSize
+from tritonpy.frontend import HttpConnectionOptions
 from tritonpy_frontend_http.tls_options import HttpTlsOptions
 
 
@@ -55,6 +57,6 @@ class HttpOptions(HttpConnectionOptions, frozen=True):
         """Raise ValueError for an invalid combination of options."""
         check_restrictions(self.restricted_apis, "api")
         if self.header_forward_pattern:
-            from tritonpy import compile_pattern
+            from tritonpy.auth import compile_pattern
 
             compile_pattern(self.header_forward_pattern)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from tritonpy import ClientMemory, HttpConnection, RequestMemory, Reservation, TritonError, now_ns
+from tritonpy import TritonError, now_ns
+from tritonpy.frontend import ClientMemory, HttpConnection, RequestMemory, Reservation
 from tritonpy_frontend_http.body_size import check_body_size, declared_size, is_unlimited
 from tritonpy_frontend_http.encode import JSON_TYPE, HttpResponse, encode_error
 from tritonpy_frontend_http.errors import error_body

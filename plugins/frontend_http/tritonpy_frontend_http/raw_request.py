@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy import DATATYPE_OF_NUMBER, InferRequest, InvalidArgument, Sink, Tensor, encode_strings
+from tritonpy import InferRequest, InvalidArgument, Tensor, encode_strings
+from tritonpy.config import DATATYPE_OF_NUMBER
+from tritonpy.frontend import Sink
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig, ModelInput

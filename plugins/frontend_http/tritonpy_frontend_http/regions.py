@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritonpy import Internal, RegionSlice
+from tritonpy import Internal
+from tritonpy.frontend import RegionSlice
 from tritonpy_frontend_http.header import InputParameters, OutputParameters
 from tritonpy_frontend_http.json_document import as_uint, with_prefix
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import Engine, FlowControl, TritonError
+from tritonpy import Engine, TritonError
+from tritonpy.frontend import FlowControl
 from tritonpy_frontend_http.errors import STOPPING, error_body, status_of
 from tritonpy_frontend_http.generate.body import BodyReader
 from tritonpy_frontend_http.generate.path import generate_target

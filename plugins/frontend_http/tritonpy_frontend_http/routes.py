@@ -17,23 +17,11 @@ from litestar.openapi import OpenAPIConfig
 from litestar.params import FromPath
 from litestar.types import Method
 
-from tritonpy import (
-    LOAD_CALLS,
-    MODEL_CALLS,
-    Engine,
-    Internal,
-    InvalidArgument,
-    ModelIndex,
-    ModelMetadata,
-    ModelStatistics,
-    ServerMetadata,
-    TritonError,
-    Unsupported,
-    __version__,
-    config_to_dict,
-    internal_error,
-    named_versions,
-)
+from tritonpy import Engine, Internal, InvalidArgument, TritonError, Unsupported, __version__
+from tritonpy.config import config_to_dict
+from tritonpy.frontend import LOAD_CALLS, MODEL_CALLS, ModelMetadata, ServerMetadata, internal_error
+from tritonpy.metrics import ModelStatistics
+from tritonpy.repository import ModelIndex, named_versions
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http.errors import error_body, retry_headers, status_of
 from tritonpy_frontend_http.generate.body import BodyReader

@@ -8,7 +8,8 @@ from typing import Any
 from litestar import HttpMethod, Request, Response
 from litestar.handlers import HTTPRouteHandler
 
-from tritonpy import MODEL_CALLS, Engine, Internal, InvalidArgument, Operation, OperationCall
+from tritonpy import Engine, Internal, InvalidArgument
+from tritonpy.frontend import MODEL_CALLS, Operation, OperationCall
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http.generate.body import BodyReader
 

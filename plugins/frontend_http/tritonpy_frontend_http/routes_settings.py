@@ -7,7 +7,9 @@ from typing import Any
 from litestar import Request, get, post
 from litestar.params import FromPath
 
-from tritonpy import MODEL_CALLS, Engine, TraceChanges
+from tritonpy import Engine
+from tritonpy.frontend import MODEL_CALLS
+from tritonpy.tracing import TraceChanges
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http import settings_json as settings
 from tritonpy_frontend_http.generate.body import BodyReader

@@ -10,7 +10,8 @@ from typing import Any
 
 from litestar import Request, Response, get, post
 
-from tritonpy import CudaRegion, Engine, InvalidArgument, RegionKind, SystemRegion
+from tritonpy import Engine, InvalidArgument
+from tritonpy.frontend import CudaRegion, RegionKind, SystemRegion
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http.generate.body import BodyReader
 

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tritonpy import (
-    LogChanges,
-    LogSettings,
-    TraceChanges,
-    TraceSettings,
-    Unavailable,
-    Unsupported,
-    trace_changes,
-    trace_texts,
-)
+from tritonpy import Unavailable, Unsupported
+from tritonpy.frontend import LogChanges, LogSettings
+from tritonpy.tracing import TraceChanges, TraceSettings, trace_changes, trace_texts
 from tritonpy_frontend_http import json_document as document
 
 _NUMBERS = ("trace_rate", "trace_count", "log_frequency")

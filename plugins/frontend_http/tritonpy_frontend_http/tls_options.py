@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tritonpy import TlsOptions
+from tritonpy.frontend import TlsOptions
 
 
 class HttpTlsOptions(TlsOptions, frozen=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tritonpy import InferRequest, Trace, Tracer
+from tritonpy import InferRequest
+from tritonpy.tracing import Trace, Tracer
 from tritonpy_frontend_http.encode import HttpResponse
 
 Received = tuple[int, int]

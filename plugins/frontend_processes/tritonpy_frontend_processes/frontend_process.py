@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from tritonpy import SpawnedProcess, StartupError
+from tritonpy import StartupError
+from tritonpy.execution import SpawnedProcess
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.processes import Backoff, open_parent_pipe
 from tritonpy_frontend_processes.process_handle import ProcessHandle

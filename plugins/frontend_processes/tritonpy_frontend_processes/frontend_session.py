@@ -8,18 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from tritonpy import (
-    CallStream,
-    Engine,
-    InferRequest,
-    InferResponse,
-    Internal,
-    LoopSink,
-    Trace,
-    Tracer,
-    TritonError,
-    internal_error,
-)
+from tritonpy import Engine, InferRequest, InferResponse, Internal, TritonError
+from tritonpy.execution import CallStream
+from tritonpy.frontend import LoopSink, internal_error
+from tritonpy.tracing import Trace, Tracer
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.messages import convert, first_words
 from tritonpy_frontend_processes import kinds

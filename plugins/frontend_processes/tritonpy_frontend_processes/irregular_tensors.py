@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import DTYPES, RegionSlice, Tensor
+from tritonpy import DTYPES, Tensor
+from tritonpy.frontend import RegionSlice
 from tritonpy_ipc import ProtocolError
 
 # position in the row, name, datatype, shape; then region, offset and size if the data is in a

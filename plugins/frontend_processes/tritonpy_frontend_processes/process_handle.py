@@ -7,7 +7,8 @@ import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tritonpy import SpawnedProcess, StartupError, now_ns
+from tritonpy import StartupError, now_ns
+from tritonpy.execution import SpawnedProcess
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.processes import describe_exit
 from tritonpy_frontend_processes.heartbeat import monitor_heartbeat

@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 
-from tritonpy import ClaimedAddress, CustomMetrics, Engine, Frontend, LogSettings, ModelMetrics
+from tritonpy import Engine
 from tritonpy.config import ServerConfig
-from tritonpy.frontend import Tracing, follow_log_settings, log_settings, memory_metrics
+from tritonpy.frontend import ClaimedAddress, Frontend, LogSettings, follow_log_settings, log_settings, memory_metrics
+from tritonpy.metrics import CustomMetrics, ModelMetrics
+from tritonpy.tracing import Tracing
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_frontend_processes.frontend_process import FrontendProcess
 from tritonpy_frontend_processes.rpc_session import FrontendRpcSession

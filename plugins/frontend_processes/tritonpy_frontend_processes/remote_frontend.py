@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tritonpy import Engine, Frontend, FrontendHost, FrontendHostContext
+from tritonpy import Engine
+from tritonpy.frontend import Frontend, FrontendHost, FrontendHostContext
 from tritonpy_frontend_processes.process_supervisor import ProcessSupervisor
 
 

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tritonpy import NO_PARAMETERS, InferRequest, OutputSpec, Principal, SequenceInfo, Sink, Tensor
+from tritonpy import InferRequest, OutputSpec, SequenceInfo, Tensor
+from tritonpy.auth import Principal
+from tritonpy.frontend import NO_PARAMETERS, Sink
 from tritonpy_frontend_processes.irregular_tensors import TensorDescription, is_irregular, restore, split_irregular
 from tritonpy_frontend_processes.model_ids import ModelIdDecoder, ModelIdEncoder
 from tritonpy_ipc import ProtocolError

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tritonpy import CPU, NO_PARAMETERS, InferRequest, InferResponse, Tensor
+from tritonpy import InferRequest, InferResponse, Tensor
+from tritonpy.execution import CPU
+from tritonpy.frontend import NO_PARAMETERS
 from tritonpy_engine_rpc.host_tensors import to_host
 from tritonpy_engine_rpc.messages import decode_named_error, encode_named_error
 from tritonpy_frontend_processes.irregular_tensors import TensorDescription, is_irregular, restore, split_irregular

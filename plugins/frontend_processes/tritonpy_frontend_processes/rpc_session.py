@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tritonpy import Engine, ModelMetrics, Tracer, TritonError
+from tritonpy import Engine, TritonError
 from tritonpy.execution import LogRecordMessage, write_record
+from tritonpy.metrics import ModelMetrics
+from tritonpy.tracing import Tracer
 from tritonpy_engine_rpc.async_rpc_client import AsyncRpcClient
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.engine import EngineCallMessage, call_method, run_in_thread

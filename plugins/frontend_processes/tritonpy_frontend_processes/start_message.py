@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from tritonpy import Claim, LogSettings, StartupError
+from tritonpy import StartupError
 from tritonpy.config import ServerConfig
+from tritonpy.frontend import Claim, LogSettings
 from tritonpy_ipc import VERSION
 
 

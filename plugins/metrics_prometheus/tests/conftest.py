@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Duration, InferStatistics, ModelGauges, ModelStatistics
+from tritonpy.metrics import Duration, InferStatistics, ModelGauges, ModelStatistics
 from tritonpy_testing import ToyEngine
 
 

@@ -6,7 +6,9 @@ import logging
 
 import pytest
 
-from tritonpy import FrontendContext, PermissionDenied, Principal, Unauthenticated, Verb
+from tritonpy import PermissionDenied, Unauthenticated
+from tritonpy.auth import Principal, Verb
+from tritonpy.frontend import FrontendContext
 from tritonpy_metrics_prometheus.frontend import MetricsFrontend
 from tritonpy_metrics_prometheus.options import MetricsOptions
 

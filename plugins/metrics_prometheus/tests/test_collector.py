@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tritonpy import SERVER_METRICS, Duration, MemoryUsage, Unavailable
+from tritonpy import MemoryUsage, Unavailable
+from tritonpy.metrics import SERVER_METRICS, Duration
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.exposition import text_format
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import SERVER_METRICS
+from tritonpy.metrics import SERVER_METRICS
 from tritonpy_metrics_prometheus.cpu import CpuCollector, CpuTicks, parse_memory, parse_ticks, utilization
 
 STAT = "cpu  100 20 30 400 50 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 1\n"

@@ -5,7 +5,7 @@ import math
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tritonpy import SERVER_METRICS, MetricKind, ModelMetrics
+from tritonpy.metrics import SERVER_METRICS, MetricKind, ModelMetrics
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.custom import CustomCollector
 from tritonpy_metrics_prometheus.exposition import text_format

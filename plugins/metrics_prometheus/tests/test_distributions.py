@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from tritonpy import SERVER_METRICS, HistogramSnapshot, SummarySnapshot
+from tritonpy.metrics import SERVER_METRICS, HistogramSnapshot, SummarySnapshot
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.distributions import FIRST_RESPONSE, SUMMARIES, summary_name
 from tritonpy_metrics_prometheus.exposition import text_format

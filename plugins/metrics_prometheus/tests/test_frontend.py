@@ -11,8 +11,10 @@ from http.client import HTTPConnection
 import pytest
 
 import tritonpy_metrics_prometheus
-from tritonpy import FrontendContext, MetricKind, ModelMetrics, StartupError
+from tritonpy import StartupError
 from tritonpy.execution import NoDevice
+from tritonpy.frontend import FrontendContext
+from tritonpy.metrics import MetricKind, ModelMetrics
 from tritonpy_metrics_prometheus.cpu import PROC
 from tritonpy_metrics_prometheus.frontend import MetricsFrontend
 from tritonpy_metrics_prometheus.options import MetricsOptions

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import SERVER_METRICS
 from tritonpy.execution import DeviceReading, DeviceUnavailable
+from tritonpy.metrics import SERVER_METRICS
 from tritonpy_metrics_prometheus import gpu as finding
 from tritonpy_metrics_prometheus.exposition import text_format
 from tritonpy_metrics_prometheus.gpu import GpuCollector, open_gpus

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tritonpy import SummarySnapshot
+from tritonpy.metrics import SummarySnapshot
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.cpu import CpuCollector
 from tritonpy_metrics_prometheus.distributions import SUMMARIES

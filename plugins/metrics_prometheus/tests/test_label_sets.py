@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Duration, GpuShare, InferStatistics, ModelStatistics
+from tritonpy.metrics import Duration, GpuShare, InferStatistics, ModelStatistics
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.exposition import text_format
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from tritonpy import Authorizer, PermissionDenied, TritonError, Unauthenticated, Verb, joined_headers
+from tritonpy import PermissionDenied, TritonError, Unauthenticated
+from tritonpy.auth import Authorizer, Verb, joined_headers
 from tritonpy_metrics_prometheus.application import MetricsApplication, Send, send_response
 
 _CHALLENGE = ((b"www-authenticate", b'Bearer realm="tritonpy"'),)

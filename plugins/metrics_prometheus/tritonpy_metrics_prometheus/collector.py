@@ -9,7 +9,8 @@ from functools import lru_cache
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from tritonpy import Engine, FailureReason, ModelGauges, ModelStatistics, Unavailable
+from tritonpy import Engine, Unavailable
+from tritonpy.metrics import FailureReason, ModelGauges, ModelStatistics
 from tritonpy_metrics_prometheus.distributions import (
     FIRST_RESPONSE,
     FIRST_RESPONSE_HELP,

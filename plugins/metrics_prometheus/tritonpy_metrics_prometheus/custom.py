@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from tritonpy import Engine, FamilySnapshot
+from tritonpy import Engine
+from tritonpy.metrics import FamilySnapshot
 from tritonpy_metrics_prometheus.distributions import add_histogram
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from prometheus_client import Metric
 
-from tritonpy import HistogramSnapshot, SummarySnapshot
+from tritonpy.metrics import HistogramSnapshot, SummarySnapshot
 from tritonpy_metrics_prometheus.exposition import number
 
 FIRST_RESPONSE = "nv_inference_first_response_histogram_ms"

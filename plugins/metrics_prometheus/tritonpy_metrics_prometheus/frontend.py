@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry
 
-from tritonpy import Engine, Frontend, FrontendContext, HttpConnection, HttpServer, Options, StartupError, now_ns
+from tritonpy import Engine, Options, StartupError, now_ns
+from tritonpy.frontend import Frontend, FrontendContext, HttpConnection, HttpServer
 from tritonpy_metrics_prometheus.application import MetricsApplication
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.cpu import PROC, CpuCollector

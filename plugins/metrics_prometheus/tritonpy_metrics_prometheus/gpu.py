@@ -10,8 +10,7 @@ from pathlib import Path
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from tritonpy import Device
-from tritonpy.execution import DeviceMonitor, DeviceReading, DeviceUnavailable
+from tritonpy.execution import Device, DeviceMonitor, DeviceReading, DeviceUnavailable
 
 log = logging.getLogger("tritonpy.metrics")
 

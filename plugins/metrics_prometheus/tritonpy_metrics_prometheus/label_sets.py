@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tritonpy import ModelGauges, ModelStatistics
+from tritonpy.metrics import ModelGauges, ModelStatistics
 from tritonpy_metrics_prometheus.exposition import labels_text
 
 

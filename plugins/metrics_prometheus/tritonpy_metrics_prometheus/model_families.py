@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tritonpy import Duration, InferStatistics, ModelGauges, ModelStatistics
+from tritonpy.metrics import Duration, InferStatistics, ModelGauges, ModelStatistics
 
 
 @dataclass(frozen=True, slots=True)

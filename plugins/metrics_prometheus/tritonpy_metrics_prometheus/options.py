@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tritonpy import HttpConnectionOptions
+from tritonpy.frontend import HttpConnectionOptions
 
 
 class MetricsOptions(HttpConnectionOptions, frozen=True):

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import CallbackSink, InferRequest, Principal
+from tritonpy import CallbackSink, InferRequest
+from tritonpy.auth import Principal
 from tritonpy_queueing_fair.tenant_name import tenant_name
 
 SINK = CallbackSink(lambda *_: None)

@@ -7,7 +7,8 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from tritonpy import InferRequest, OrderedRequestQueue
+from tritonpy import InferRequest
+from tritonpy.scheduling import OrderedRequestQueue
 
 _MIN_LIMIT = 64
 _Entry = tuple[float, int, InferRequest]

@@ -6,7 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import ClassVar
 
-from tritonpy import InferRequest, MetricKind, ModelMetrics, Options, ResourceExhausted, Sharing, now_ns
+from tritonpy import InferRequest, Options, ResourceExhausted, now_ns
+from tritonpy.metrics import MetricKind, ModelMetrics
+from tritonpy.scheduling import Sharing
 from tritonpy_queueing_fair.fair_queue import FairQueue
 from tritonpy_queueing_fair.options import FairOptions
 from tritonpy_queueing_fair.quota import Quota

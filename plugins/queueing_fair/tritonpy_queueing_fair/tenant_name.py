@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tritonpy import InferRequest, Principal
+from tritonpy import InferRequest
+from tritonpy.auth import Principal
 
 
 def tenant_name(request: InferRequest, header: str) -> str:

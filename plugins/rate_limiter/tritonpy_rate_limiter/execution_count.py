@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy import RateLimiter
+from tritonpy.scheduling import RateLimiter
 from tritonpy_rate_limiter.grant_order import Contender, grantable, spent_on_entry
 from tritonpy_rate_limiter.resources import Demand, Resource, demands_of, given_resources, resource_map, totals
 

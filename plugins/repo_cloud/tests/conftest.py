@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tritonpy import RepositoryContext
+from tritonpy.repository import RepositoryContext
 from tritonpy_repo_cloud.credentials import FILE_VARIABLE, VARIABLES
 from tritonpy_repo_cloud.repository import CloudRepository
 

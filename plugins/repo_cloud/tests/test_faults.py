@@ -9,7 +9,8 @@ import threading
 
 import pytest
 
-from tritonpy import ModelChanged, Unavailable
+from tritonpy import Unavailable
+from tritonpy.repository import ModelChanged
 from tritonpy_repo_cloud.cache.partial_file import PIECE
 from tritonpy_repo_cloud.store_errors import FailureKind, StoreError
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from tritonpy import InvalidArgument, ModelListing
+from tritonpy import InvalidArgument
+from tritonpy.repository import ModelListing
 from tritonpy_repo_cloud.remote_file import RemoteFile
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tritonpy import StartupError, redact_urls
+from tritonpy import StartupError
+from tritonpy.repository import redact_urls
 
 _S3_SERVER = re.compile(r"(?:(https?)://([^/:]+|\[[^]/]+\])(?::(\d+))?|([^/:]+|\[[^]/]+\]):(\d+))/(.*)")
 _AZURE_SUFFIXES = (".blob.core.windows.net", ".dfs.core.windows.net")

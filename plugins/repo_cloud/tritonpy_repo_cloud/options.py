@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from tritonpy import ByteSize, Options
+from tritonpy import Options
+from tritonpy.config import ByteSize
 
 
 class CloudOptions(Options, frozen=True):

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tritonpy import StartupError, Unavailable, install_command
+from tritonpy import StartupError, Unavailable
+from tritonpy.plugins import install_command
 from tritonpy_repo_cloud.location import PROTOCOLS, Location
 from tritonpy_repo_cloud.options import CloudOptions
 

@@ -10,7 +10,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from tritonpy import ModelChanged, ModelListing, Repository, RepositoryContext, TritonError, Unavailable
+from tritonpy import TritonError, Unavailable
+from tritonpy.repository import ModelChanged, ModelListing, Repository, RepositoryContext
 from tritonpy_repo_cloud.backoff import RetryBackoff
 from tritonpy_repo_cloud.cache.folder import CacheFolder
 from tritonpy_repo_cloud.cache.leases import CacheLease

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tritonpy import Unavailable, redact_urls
+from tritonpy import Unavailable
+from tritonpy.repository import redact_urls
 from tritonpy_repo_cloud.backoff import RetryBackoff
 from tritonpy_repo_cloud.credentials import credential_for
 from tritonpy_repo_cloud.location import PROTOCOLS, Location

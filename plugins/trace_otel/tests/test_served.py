@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from tritonpy import TraceChanges
+from tritonpy.tracing import TraceChanges
 from tritonpy_protos import grpc_service_pb2 as pb
 from tritonpy_testing import ModelRepository, RunningServer, running_server
 

@@ -10,7 +10,8 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind
 
 import tritonpy_trace_otel
-from tritonpy import InferRequest, InferResponse, Trace, TraceChanges, TraceFamily, TraceSettings
+from tritonpy import InferRequest, InferResponse
+from tritonpy.tracing import Trace, TraceChanges, TraceFamily, TraceSettings
 from tritonpy.tracing.tracing import Tracing
 from tritonpy.types import Batch, TraceLevel
 from tritonpy_testing import RecordingSink, TraceSinkContract

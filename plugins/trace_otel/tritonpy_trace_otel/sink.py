@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from tritonpy import Trace, TraceFamily, TraceSink
+from tritonpy.tracing import Trace, TraceFamily, TraceSink
 from tritonpy_trace_otel.options import OpenTelemetryOptions, attributes, limits
 from tritonpy_trace_otel.spans import FamilySpans
 

@@ -9,7 +9,8 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Span, SpanKind, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from tritonpy import Trace, TraceFamily, now_ns
+from tritonpy import now_ns
+from tritonpy.tracing import Trace, TraceFamily
 
 _COMPUTE = "COMPUTE_"
 _OF_REQUEST = frozenset({"REQUEST_START", "QUEUE_START", "REQUEST_END"})

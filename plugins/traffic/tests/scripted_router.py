@@ -8,20 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import (
-    CallbackSink,
-    CustomMetrics,
-    Engine,
-    InferRequest,
-    InferResponse,
-    InvalidArgument,
-    NoOptions,
-    Router,
-    RouterContext,
-    Tensor,
-    TritonError,
-    decode_options,
-)
+from tritonpy import CallbackSink, Engine, InferRequest, InferResponse, InvalidArgument, Tensor, TritonError
+from tritonpy.config import decode_options
+from tritonpy.frontend import Router, RouterContext
+from tritonpy.metrics import CustomMetrics
+from tritonpy.plugins import NoOptions
 from tritonpy_testing import ToyEngine
 from tritonpy_traffic.options import TrafficOptions
 from tritonpy_traffic.router import TrafficRouter

@@ -13,10 +13,10 @@ from tritonpy import (
     QueueFull,
     ResourceExhausted,
     SequenceInfo,
-    Sink,
     TritonError,
     Unavailable,
 )
+from tritonpy.frontend import Sink
 from tritonpy_traffic.route import Route
 from tritonpy_traffic.router import TrafficRouter
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from tritonpy import InvalidArgument, NotFound, OperationCall
+from tritonpy import InvalidArgument, NotFound
+from tritonpy.frontend import OperationCall
 from tritonpy_testing import ToyEngine
 
 from .scripted_router import ScriptedRouter, infer, request_of, router_of

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tritonpy import InvalidServerConfig, decode_options
+from tritonpy.config import InvalidServerConfig, decode_options
 from tritonpy_traffic.options import TrafficOptions
 from tritonpy_traffic.spec import RouteSpec
 

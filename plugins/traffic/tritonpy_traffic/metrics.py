@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tritonpy import FamilySnapshot, HistogramSnapshot, MetricKind, MetricSnapshot
+from tritonpy.metrics import FamilySnapshot, HistogramSnapshot, MetricKind, MetricSnapshot
 from tritonpy_traffic.counters import TargetCounters
 from tritonpy_traffic.latencies import Latencies
 from tritonpy_traffic.route import Route

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tritonpy import Operation, OperationCall, OperationHandler, Verb
+from tritonpy.auth import Verb
+from tritonpy.frontend import Operation, OperationCall, OperationHandler
 from tritonpy_traffic.route import Route
 from tritonpy_traffic.route_json import route_to_json
 from tritonpy_traffic.route_table import RouteTable

@@ -15,11 +15,11 @@ from tritonpy import (
     InvalidArgument,
     NotFound,
     ResourceExhausted,
-    Sink,
     TritonError,
     Unavailable,
     now_ns,
 )
+from tritonpy.frontend import Sink
 from tritonpy_traffic.background import BackgroundThread
 from tritonpy_traffic.canary import CanaryRun, CanaryState
 from tritonpy_traffic.counters import RouteCounters, TargetCounters

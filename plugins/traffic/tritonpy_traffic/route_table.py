@@ -6,17 +6,8 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from tritonpy import (
-    Conflict,
-    Engine,
-    InvalidArgument,
-    InvalidServerConfig,
-    NotFound,
-    TritonError,
-    Unavailable,
-    decode_options,
-    now_ns,
-)
+from tritonpy import Conflict, Engine, InvalidArgument, NotFound, TritonError, Unavailable, now_ns
+from tritonpy.config import InvalidServerConfig, decode_options
 from tritonpy_traffic.background import BackgroundThread
 from tritonpy_traffic.canary import CanaryRun
 from tritonpy_traffic.options import TrafficOptions

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tritonpy import Cancelled, InferRequest, InferResponse, Sink
+from tritonpy import Cancelled, InferRequest, InferResponse
+from tritonpy.frontend import Sink
 
 if TYPE_CHECKING:
     from tritonpy_traffic.canary import CanaryRun, FailureBudget

@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from tritonpy import (
-    Engine,
-    InferRequest,
-    InvalidArgument,
-    ModelMetadata,
-    ModelStatistics,
-    NotFound,
-    Operation,
-    OperationHandler,
-    Router,
-    RouterContext,
-    TritonError,
-    Unavailable,
-)
+from tritonpy import Engine, InferRequest, InvalidArgument, NotFound, TritonError, Unavailable
+from tritonpy.frontend import ModelMetadata, Operation, OperationHandler, Router, RouterContext
+from tritonpy.metrics import ModelStatistics
 from tritonpy_traffic.metrics import snapshot
 from tritonpy_traffic.operations import TrafficOperations
 from tritonpy_traffic.options import TrafficOptions

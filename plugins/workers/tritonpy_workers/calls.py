@@ -10,9 +10,6 @@ from typing import Any
 import msgspec
 
 from tritonpy import (
-    NO_PARAMETERS,
-    CallStream,
-    CallStreams,
     InferRequest,
     InferResponse,
     Internal,
@@ -20,14 +17,12 @@ from tritonpy import (
     OutputSpec,
     ParameterValue,
     SequenceInfo,
-    StreamSink,
     Tensor,
     TritonError,
-    check_model_call,
-    internal_error,
-    refused_model_call,
-    synthetic_parent,
 )
+from tritonpy.execution import CallStream, CallStreams, check_model_call, refused_model_call
+from tritonpy.frontend import NO_PARAMETERS, StreamSink, internal_error
+from tritonpy.tracing import synthetic_parent
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.host_tensors import to_host
 from tritonpy_engine_rpc.messages import Int64, Unsigned, convert, encode_named_error, first_words

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import NO_PARAMETERS, Batch, Cancelled, Code, FailureReason, InferRequest, InferResponse, Tensor, now_ns
+from tritonpy import Batch, Cancelled, Code, InferRequest, InferResponse, Tensor, now_ns
+from tritonpy.frontend import NO_PARAMETERS
+from tritonpy.metrics import FailureReason
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.host_tensors import input_rows
 from tritonpy_engine_rpc.messages import decode_error

@@ -8,7 +8,6 @@ from contextlib import suppress
 
 from tritonpy import (
     Batch,
-    FailureReason,
     InferRequest,
     InferResponse,
     InstanceContext,
@@ -19,6 +18,7 @@ from tritonpy import (
     now_ns,
 )
 from tritonpy.execution import BatchCallbacks, Dispatcher, MakeSamples, Wakeups
+from tritonpy.metrics import FailureReason
 from tritonpy_engine_rpc.processes import Backoff
 from tritonpy_workers.concurrency_limiter import ConcurrencyLimiter
 from tritonpy_workers.executions import WorkerExecution

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tritonpy import Device, MemoryUsage
+from tritonpy import MemoryUsage
+from tritonpy.execution import Device
 
 PROC = Path("/proc")
 

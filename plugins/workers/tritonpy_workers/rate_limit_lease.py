@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from tritonpy import RateLimiter
+from tritonpy.scheduling import RateLimiter
 
 
 class WorkerRateLimitLease:

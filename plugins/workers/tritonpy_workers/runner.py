@@ -10,33 +10,25 @@ from concurrent.futures import CancelledError, Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tritonpy import (
-    Backend,
-    InferRequest,
-    InstanceContext,
-    Internal,
-    Launcher,
-    MemoryUsage,
-    ModelContext,
-    RateLimiter,
-    RunnerFactory,
-    Unavailable,
-)
+from tritonpy import Backend, InferRequest, InstanceContext, Internal, MemoryUsage, ModelContext, Unavailable
 from tritonpy.execution import (
     BatchCallbacks,
     Dispatcher,
     HostPolicies,
+    Launcher,
     MakeSamples,
     MemoryReport,
     ModelExecution,
     NewInstance,
     ReadinessCheck,
     Runner,
+    RunnerFactory,
     RunnerServices,
     ThreadPool,
     Wakeups,
     loads_in_worker,
 )
+from tritonpy.scheduling import RateLimiter
 from tritonpy_workers.backend_process import SpawnLauncher
 from tritonpy_workers.concurrency_limiter import ConcurrencyLimiter, worker_capacity
 from tritonpy_workers.instance import WorkerInstance

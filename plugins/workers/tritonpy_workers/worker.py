@@ -11,19 +11,8 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import (
-    Batch,
-    InferRequest,
-    InstanceContext,
-    Internal,
-    Launcher,
-    MemoryUsage,
-    ModelContext,
-    TritonError,
-    WorkerProcess,
-    error_of,
-)
-from tritonpy.execution import HostPolicy
+from tritonpy import Batch, InferRequest, InstanceContext, Internal, MemoryUsage, ModelContext, TritonError, error_of
+from tritonpy.execution import HostPolicy, Launcher, WorkerProcess
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.engine import run_in_thread
 from tritonpy_engine_rpc.messages import convert

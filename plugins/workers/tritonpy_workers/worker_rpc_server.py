@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tritonpy import InstanceContext, ModelContext, ModelLog, TritonError
-from tritonpy.execution import LogLineMessage, LogRecordMessage, write_record
+from tritonpy import InstanceContext, ModelContext, TritonError
+from tritonpy.execution import LogLineMessage, LogRecordMessage, ModelLog, write_record
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.engine import EngineCallMessage, call_method
 from tritonpy_engine_rpc.messages import convert

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from ...toys.caches import wait_until
 from ...toys.hoard import MIB, memory_config
 from ..lazy.conftest import hoard, infer, memory_report, recorder, serve  # noqa: F401
 
@@ -11,6 +12,7 @@ def test_the_report_has_the_budget_the_models_and_the_counters(serve, model_repo
     with serve(memory={"budget": "8MiB", "devices": {"0": "1GiB"}}) as server:
         for _ in range(2):
             infer(server, "a")
+        wait_until(lambda: memory_report(server)["loads"] == 1)  # counted after the waiting request is answered
         report = memory_report(server)
         families = {family.name: family.metrics for family in server._local.custom_metrics()}
     models = {model["name"]: model for model in report.pop("models")}

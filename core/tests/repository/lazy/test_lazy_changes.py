@@ -202,7 +202,7 @@ def test_repositories_with_namespaces_have_lazy_models_of_one_name(serve, model_
 def test_a_clients_configuration_survives_an_eviction(serve, model_repository, infer, hoard):
     import json
 
-    from tritonpy import config_to_dict
+    from tritonpy.config import config_to_dict
 
     add_models(model_repository, "a", "b")
     with serve(mode="explicit", load=["*"], memory={"budget": "1MiB"}) as server:

@@ -4,7 +4,8 @@ from typing import ClassVar
 
 import pytest
 
-from tritonpy import Authenticator, Principal, Verb, hookimpl
+from tritonpy import hookimpl
+from tritonpy.auth import Authenticator, Principal, Verb
 from tritonpy_testing import AuthenticatorContract
 
 

@@ -8,18 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from tritonpy import (
-    Backend,
-    Batch,
-    InferResponse,
-    InvalidArgument,
-    MemoryUsage,
-    Options,
-    Tensor,
-    gather,
-    hookimpl,
-    scatter,
-)
+from tritonpy import Backend, Batch, InferResponse, InvalidArgument, MemoryUsage, Options, Tensor, hookimpl
+from tritonpy.execution import gather, scatter
 from tritonpy_testing import BackendContract
 
 CONFIG = """

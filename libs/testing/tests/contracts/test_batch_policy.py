@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import BatchPolicy, Run, Wait, hookimpl
+from tritonpy import hookimpl
+from tritonpy.scheduling import BatchPolicy, Run, Wait
 from tritonpy_testing import BatchPolicyContract
 
 

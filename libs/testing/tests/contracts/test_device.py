@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Device, FamilySnapshot, InvalidArgument, MetricKind, ModelMemory, hookimpl
-from tritonpy.execution import DeviceMonitor, DeviceReading, DeviceUnavailable
+from tritonpy import InvalidArgument, ModelMemory, hookimpl
+from tritonpy.execution import Device, DeviceMonitor, DeviceReading, DeviceUnavailable
+from tritonpy.metrics import FamilySnapshot, MetricKind
 from tritonpy_testing import DeviceContract
 
 

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from tritonpy import Frontend, InferRequest, LoopSink, Options, StartupError, Tensor, hookimpl
+from tritonpy import InferRequest, Options, StartupError, Tensor, hookimpl
+from tritonpy.frontend import Frontend, LoopSink
 from tritonpy_testing import FrontendContract
 
 

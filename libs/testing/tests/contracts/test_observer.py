@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from tritonpy import Observer, hookimpl
+from tritonpy import hookimpl
+from tritonpy.metrics import Observer
 from tritonpy_testing import ObserverContract
 
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Operation, OperationGroup, hookimpl
+from tritonpy import hookimpl
+from tritonpy.frontend import Operation, OperationGroup
 from tritonpy_testing import OperationGroupContract
 
 

@@ -4,7 +4,8 @@ import threading
 
 import pytest
 
-from tritonpy import InvalidArgument, NoRateLimiter, RateLimiter
+from tritonpy import InvalidArgument
+from tritonpy.scheduling import NoRateLimiter, RateLimiter
 from tritonpy_testing import RateLimiterContract
 
 SHARED = 'rate_limiter { resources { name: "R" count: 1 } }'

@@ -5,7 +5,8 @@ from typing import ClassVar
 
 import pytest
 
-from tritonpy import AgentAction, RepoAgent, hookimpl
+from tritonpy import hookimpl
+from tritonpy.repository import AgentAction, RepoAgent
 from tritonpy_testing import RepoAgentContract
 
 

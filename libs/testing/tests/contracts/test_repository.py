@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy import ModelListing, Repository, Unavailable, hookimpl
+from tritonpy import Unavailable, hookimpl
+from tritonpy.repository import ModelListing, Repository
 from tritonpy_testing import RepositoryContract
 
 

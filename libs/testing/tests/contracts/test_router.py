@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Operation, Router, hookimpl
+from tritonpy import hookimpl
+from tritonpy.frontend import Operation, Router
 from tritonpy_testing import RouterContract
 
 

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import UNBOUNDED, Batch, Cancelled, InferResponse, Scheduler, hookimpl
+from tritonpy import Batch, Cancelled, InferResponse, hookimpl
 from tritonpy.batching.direct_scheduler import DirectScheduler
+from tritonpy.scheduling import UNBOUNDED, Scheduler
 from tritonpy_testing import SchedulerContract, ToyEngine
 from tritonpy_testing.contracts.plugin import PluginContract
 

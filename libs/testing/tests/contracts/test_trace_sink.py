@@ -4,7 +4,8 @@ from typing import ClassVar
 
 import pytest
 
-from tritonpy import TraceSink, hookimpl
+from tritonpy import hookimpl
+from tritonpy.tracing import TraceSink
 from tritonpy_testing import TraceSinkContract
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tritonpy import Frontend, Transport
+from tritonpy.frontend import Frontend, Transport
 from tritonpy_testing import TransportContract
 
 

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tritonpy import Engine, InferRequest, InferResponse, Sink, TritonError
+from tritonpy import Engine, InferRequest, InferResponse, TritonError
+from tritonpy.frontend import Sink
 from tritonpy_testing.client.exception import InferenceServerException
 from tritonpy_testing.client.infer_result import InferResult
 

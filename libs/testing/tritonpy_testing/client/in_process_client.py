@@ -8,19 +8,9 @@ from typing import Any, Protocol, Self, TypeVar
 
 import msgspec
 
-from tritonpy import (
-    NO_PARAMETERS,
-    Engine,
-    InferRequest,
-    ParameterValue,
-    RegionKind,
-    RegionSlice,
-    SequenceInfo,
-    Sink,
-    TritonError,
-    config_to_dict,
-    now_ns,
-)
+from tritonpy import Engine, InferRequest, ParameterValue, SequenceInfo, TritonError, now_ns
+from tritonpy.config import config_to_dict
+from tritonpy.frontend import NO_PARAMETERS, RegionKind, RegionSlice, Sink
 from tritonpy_testing.client.calls import Callback, InferAsyncRequest, Stream
 from tritonpy_testing.client.exception import InferenceServerException
 from tritonpy_testing.client.infer_input import tensor_of

@@ -8,7 +8,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DATATYPES, DTYPES, RegionSlice, Tensor, datatype_of, encode_strings
+from tritonpy import DATATYPES, DTYPES, Tensor, encode_strings
+from tritonpy.config import datatype_of
+from tritonpy.frontend import RegionSlice
 from tritonpy_testing.client.exception import InferenceServerException
 from tritonpy_testing.client.region_parameters import region_of
 

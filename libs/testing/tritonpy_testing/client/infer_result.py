@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from tritonpy import InferResponse, RegionSlice, Tensor
+from tritonpy import InferResponse, Tensor
+from tritonpy.frontend import RegionSlice
 
 
 class InferResult:

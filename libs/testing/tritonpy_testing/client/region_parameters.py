@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tritonpy import RegionSlice
+from tritonpy.frontend import RegionSlice
 
 
 def region_of(parameters: Mapping[str, Any]) -> RegionSlice | None:

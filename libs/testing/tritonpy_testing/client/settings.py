@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-from tritonpy import Engine, InvalidArgument, LogChanges, Unsupported, trace_changes, trace_texts
+from tritonpy import Engine, InvalidArgument, Unsupported
+from tritonpy.frontend import LogChanges
+from tritonpy.tracing import trace_changes, trace_texts
 
 _LOG_FIELDS = {
     "log_file": "file",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from tritonpy import Authenticator, Principal, Verb
+from tritonpy.auth import Authenticator, Principal, Verb
 from tritonpy_testing.contracts.plugin import PluginContract
 
 

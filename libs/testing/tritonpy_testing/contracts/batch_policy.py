@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import ClassVar
 
-from tritonpy import BatchPolicy, InferRequest, Pending, Run
+from tritonpy import InferRequest
+from tritonpy.scheduling import BatchPolicy, Pending, Run
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.parse import model_config
 from tritonpy_testing.recording_sink import RecordingSink

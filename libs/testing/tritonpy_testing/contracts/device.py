@@ -7,9 +7,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from tritonpy import SERVER_METRICS, CudaRegion, Device, InvalidArgument, ModelMemory, Unavailable
+from tritonpy import InvalidArgument, ModelMemory, Unavailable
 from tritonpy.config import DeviceSettings
-from tritonpy.execution import DeviceMonitor, DeviceReading, DeviceUnavailable
+from tritonpy.execution import Device, DeviceMonitor, DeviceReading, DeviceUnavailable
+from tritonpy.frontend import CudaRegion
+from tritonpy.metrics import SERVER_METRICS
 from tritonpy_protos.model_config_pb2 import ModelOptimizationPolicy
 from tritonpy_testing.contracts.plugin import PluginContract
 

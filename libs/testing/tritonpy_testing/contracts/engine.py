@@ -10,23 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import (
-    Cancelled,
-    DecoupledRefused,
-    Engine,
-    InferRequest,
-    InferResponse,
-    LogChanges,
-    MetricKind,
-    ModelMetrics,
-    OperationCall,
-    OutputSpec,
-    RegionKind,
-    SystemRegion,
-    Tensor,
-    TraceChanges,
-    TritonError,
-)
+from tritonpy import Cancelled, DecoupledRefused, Engine, InferRequest, InferResponse, OutputSpec, Tensor, TritonError
+from tritonpy.frontend import LogChanges, OperationCall, RegionKind, SystemRegion
+from tritonpy.metrics import MetricKind, ModelMetrics
+from tritonpy.tracing import TraceChanges
 from tritonpy_testing.posix_memory import shared_object
 from tritonpy_testing.recording_sink import RecordingSink
 from tritonpy_testing.toy_engine import ToyEngine

@@ -10,7 +10,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
-from tritonpy import Engine, Frontend, FrontendContext, StartupError, decode_options
+from tritonpy import Engine, StartupError
+from tritonpy.config import decode_options
+from tritonpy.frontend import Frontend, FrontendContext
 from tritonpy_testing.contracts.optional import given, only_if
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.recording_sink import WAIT_S

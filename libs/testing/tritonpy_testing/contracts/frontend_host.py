@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tritonpy import FrontendHost
+from tritonpy.frontend import FrontendHost
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.in_process_server import RunningServer, running_server
 

@@ -6,7 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from tritonpy import Batch, Event, InferRequest, InferResponse, Internal, Observer, Tensor, now_ns
+from tritonpy import Batch, InferRequest, InferResponse, Internal, Tensor, now_ns
+from tritonpy.metrics import Event, Observer
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.recording_sink import RecordingSink
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tritonpy import Operation, OperationCall, OperationGroup, TritonError
-from tritonpy.frontend import Operations
+from tritonpy import TritonError
+from tritonpy.frontend import Operation, OperationCall, OperationGroup, Operations
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.toy_engine import ToyEngine
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from tritonpy import Options, decode_options
-from tritonpy.config import description
+from tritonpy import Options
+from tritonpy.config import decode_options, description
 from tritonpy.plugins import PluginManager, make_plugin_manager
 from tritonpy_testing.contracts.optional import OptionalTests, given, only_if
 

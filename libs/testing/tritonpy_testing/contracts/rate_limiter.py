@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from google.protobuf import text_format
 
-from tritonpy import InvalidArgument, RateLimiter
+from tritonpy import InvalidArgument
+from tritonpy.scheduling import RateLimiter
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 from tritonpy_testing.contracts.optional import OptionalTests, given, only_if
 from tritonpy_testing.recording_sink import WAIT_S

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tritonpy import AgentAction, AgentModel, RepoAgent
+from tritonpy.repository import AgentAction, AgentModel, RepoAgent
 from tritonpy_testing.contracts.optional import given, only_if
 from tritonpy_testing.contracts.plugin import PluginContract
 

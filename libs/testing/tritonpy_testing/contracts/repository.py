@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from tritonpy import Repository, RepositoryContext, Unavailable
+from tritonpy import Unavailable
+from tritonpy.repository import Repository, RepositoryContext
 from tritonpy_testing.contracts.optional import given, only_if
 from tritonpy_testing.contracts.plugin import PluginContract
 

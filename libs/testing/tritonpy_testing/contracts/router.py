@@ -6,8 +6,9 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tritonpy import CustomMetrics, Engine, Router, RouterContext
-from tritonpy.frontend import Operations
+from tritonpy import Engine
+from tritonpy.frontend import Operations, Router, RouterContext
+from tritonpy.metrics import CustomMetrics
 from tritonpy_testing.contracts.engine import EngineContract
 from tritonpy_testing.contracts.operations import check_operations
 from tritonpy_testing.contracts.plugin import PluginContract

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import Backend, InstanceContext, InvalidArgument, ModelContext, RunnerFactory, hookimpl
+from tritonpy import Backend, InstanceContext, InvalidArgument, ModelContext, hookimpl
+from tritonpy.execution import RunnerFactory
 from tritonpy_testing.client.exception import InferenceServerException
 from tritonpy_testing.client.in_process_client import InProcessClient
 from tritonpy_testing.client.infer_input import InferInput

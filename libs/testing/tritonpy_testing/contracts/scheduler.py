@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Any, ClassVar
 
-from tritonpy import Batch, BatchPolicy, Code, Engine, InferRequest, Scheduler, SchedulerContext, Tensor, TritonError
+from tritonpy import Batch, Code, Engine, InferRequest, Tensor, TritonError
+from tritonpy.scheduling import BatchPolicy, Scheduler, SchedulerContext
 from tritonpy_testing.contracts.optional import only_if
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.parse import model_config

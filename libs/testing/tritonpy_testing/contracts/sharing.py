@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from tritonpy import CustomMetrics, InferRequest, ModelMetrics, ResourceExhausted, Sharing, decode_options
+from tritonpy import InferRequest, ResourceExhausted
+from tritonpy.config import decode_options
+from tritonpy.metrics import CustomMetrics, ModelMetrics
+from tritonpy.scheduling import Sharing
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.recording_sink import RecordingSink
 

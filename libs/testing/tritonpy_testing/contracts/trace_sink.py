@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tritonpy import Batch, InferRequest, InferResponse, Internal, Tensor, Trace, TraceFamily, TraceSink, now_ns
-from tritonpy.frontend import TraceLevel, TraceRule
+from tritonpy import Batch, InferRequest, InferResponse, Internal, Tensor, now_ns
+from tritonpy.tracing import Trace, TraceFamily, TraceLevel, TraceRule, TraceSink
 from tritonpy_testing.contracts.optional import given, only_if
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.recording_sink import RecordingSink

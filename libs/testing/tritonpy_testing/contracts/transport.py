@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tritonpy import Frontend, Transport
+from tritonpy.frontend import Frontend, Transport
 from tritonpy.plugins import Registration
 from tritonpy_testing.contracts.plugin import PluginContract
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import InferRequest, InferResponse, Tensor, Trace, TraceFamily
+from tritonpy import InferRequest, InferResponse, Tensor
+from tritonpy.tracing import Trace, TraceFamily
 from tritonpy.types import TraceLevel
 from tritonpy_testing import RecordingSink, RunningServer, running_server
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tritonpy import FamilySnapshot
+from tritonpy.metrics import FamilySnapshot
 from tritonpy_testing import RunningServer
 
 from ..serving import wait_for

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tritonpy import Internal, make_private_folder
+from tritonpy import Internal
+from tritonpy.repository import make_private_folder
 from tritonpy_backend_python.environments.digests import Digests
 from tritonpy_backend_python.environments.entry import EnvironmentEntry
 from tritonpy_backend_python.environments.file_lock import FileLock

@@ -9,7 +9,8 @@ from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 
-from tritonpy import Internal, InvalidArgument, resolve_model_file
+from tritonpy import Internal, InvalidArgument
+from tritonpy.config import resolve_model_file
 from tritonpy_backend_python.environments.archive import extract
 from tritonpy_backend_python.environments.cache import EnvironmentCache
 from tritonpy_backend_python.environments.environment import Environment, folder_variables, foreign_variables

@@ -8,21 +8,9 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, TypeVar
 from weakref import ref
 
-from tritonpy import (
-    CallStream,
-    CallStreams,
-    InferRequest,
-    InferResponse,
-    Internal,
-    ModelContext,
-    OutputSpec,
-    SequenceInfo,
-    Sink,
-    Tensor,
-    TritonError,
-    check_model_call,
-    internal_error,
-)
+from tritonpy import InferRequest, InferResponse, Internal, ModelContext, OutputSpec, SequenceInfo, Tensor, TritonError
+from tritonpy.execution import CallStream, CallStreams, check_model_call
+from tritonpy.frontend import Sink, internal_error
 from tritonpy_backend_python.in_process.cleanup_thread import CleanupThread
 from tritonpy_backend_python.in_process.responses import received_response
 from tritonpy_backend_python.in_process.tensors import sent_tensor

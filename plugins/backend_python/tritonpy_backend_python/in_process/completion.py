@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tritonpy import InstanceContext, Internal, ModelContext, config_from_json, config_to_dict
+from tritonpy import InstanceContext, Internal, ModelContext
+from tritonpy.config import config_from_json, config_to_dict
 from tritonpy_backend_python.in_process.host import LocalHost
 from tritonpy_backend_python.in_process.model_modules import LocalCode
 from tritonpy_backend_python.in_process.printer import Printer

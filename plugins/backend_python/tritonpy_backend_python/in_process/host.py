@@ -7,17 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tritonpy import (
-    Batch,
-    InferRequest,
-    InferResponse,
-    InstanceContext,
-    ModelContext,
-    ModelLog,
-    TritonError,
-    refused_model_call,
-    synthetic_parent,
-)
+from tritonpy import Batch, InferRequest, InferResponse, InstanceContext, ModelContext, TritonError
+from tritonpy.execution import ModelLog, refused_model_call
+from tritonpy.tracing import synthetic_parent
 from tritonpy_backend_python.in_process.batch_requests import requests_of
 from tritonpy_backend_python.in_process.calls import Calls
 from tritonpy_backend_python.in_process.cleanup_thread import CleanupThread

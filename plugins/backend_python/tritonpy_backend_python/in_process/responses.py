@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tritonpy import NO_PARAMETERS, Code, FailureReason, InferResponse, error_of
+from tritonpy import Code, InferResponse, error_of
 from tritonpy import TritonError as ServerError
+from tritonpy.frontend import NO_PARAMETERS
+from tritonpy.metrics import FailureReason
 from tritonpy_backend_python.in_process.tensors import received_tensor, sent_tensor
 from tritonpy_worker.api.errors import ErrorCode, TritonError
 from tritonpy_worker.api.response import InferenceResponse

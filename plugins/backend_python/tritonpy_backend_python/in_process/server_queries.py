@@ -6,16 +6,9 @@ from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tritonpy import (
-    InvalidArgument,
-    Metric,
-    MetricFamily,
-    MetricKind,
-    ModelContext,
-    NotFound,
-    TritonError,
-    internal_error,
-)
+from tritonpy import InvalidArgument, ModelContext, NotFound, TritonError
+from tritonpy.frontend import internal_error
+from tritonpy.metrics import Metric, MetricFamily, MetricKind
 from tritonpy_backend_python.in_process.cleanup_thread import CleanupThread
 from tritonpy_worker.api.errors import TritonModelException
 

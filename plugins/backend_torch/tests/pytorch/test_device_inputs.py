@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from tritonpy import Batch, Tensor, gather
+from tritonpy import Batch, Tensor
+from tritonpy.execution import gather
 from tritonpy_backend_torch.pytorch.device_inputs import gather_on_device
 
 HERE = torch.device("cpu")  # stands in for the device

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tritonpy import DTYPES, Batch, InvalidArgument, Tensor, Unavailable, gather
+from tritonpy import DTYPES, Batch, InvalidArgument, Tensor, Unavailable
+from tritonpy.execution import gather
 from tritonpy_backend_torch.pytorch.device_inputs import gather_on_device
 from tritonpy_backend_torch.pytorch.dtypes import TORCH_DTYPES
 from tritonpy_backend_torch.pytorch.tensors import to_torch

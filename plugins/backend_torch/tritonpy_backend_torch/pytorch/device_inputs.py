@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 import torch
 
-from tritonpy import CPU, Batch, Tensor
+from tritonpy import Batch, Tensor
+from tritonpy.execution import CPU
 
 Gather = Callable[[Batch], list[Tensor]]
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tritonpy import DATATYPE_OF_NUMBER, Batch, InstanceContext, MemoryUsage, ModelContext, Tensor
+from tritonpy import Batch, InstanceContext, MemoryUsage, ModelContext, Tensor
+from tritonpy.config import DATATYPE_OF_NUMBER
 from tritonpy_backend_torch.archive import ArchiveFormat
 from tritonpy_backend_torch.config_check import check_config
 from tritonpy_backend_torch.errors import execution_error

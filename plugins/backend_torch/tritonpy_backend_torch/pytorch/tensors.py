@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from tritonpy import CPU, DTYPES, InvalidArgument, Tensor, encode_strings
+from tritonpy import DTYPES, InvalidArgument, Tensor, encode_strings
+from tritonpy.execution import CPU
 from tritonpy_backend_torch.pytorch.dtypes import DATATYPE_NAMES
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import torch
 
-from tritonpy import Batch, Tensor, gather
+from tritonpy import Batch, Tensor
+from tritonpy.execution import gather
 from tritonpy_backend_torch.pytorch.tensors import to_torch
 
 

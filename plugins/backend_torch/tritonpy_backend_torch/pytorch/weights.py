@@ -9,7 +9,8 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from tritonpy import InvalidArgument, resolve_model_file
+from tritonpy import InvalidArgument
+from tritonpy.config import resolve_model_file
 from tritonpy_backend_torch.pytorch.pickles import load_pickle
 
 

@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from tritonpy import DTYPES, ITEMSIZES, decode_strings, encode_strings, string_offsets
+from tritonpy import DTYPES, decode_strings, encode_strings
+from tritonpy.frontend import ITEMSIZES, string_offsets
 from tritonpy_bench.options import BadUsage
 
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from tritonpy import ITEMSIZES, StartupError
+from tritonpy import StartupError
+from tritonpy.frontend import ITEMSIZES
 from tritonpy_bench.inputs.corpus import Corpus, Step
 from tritonpy_bench.options import BenchOptions
 from tritonpy_bench.target.control import ControlClient

@@ -6,7 +6,8 @@ import socket
 import msgspec
 import pytest
 
-from tritonpy import FrontendContext, StartupError
+from tritonpy import StartupError
+from tritonpy.frontend import FrontendContext
 from tritonpy_frontend_grpc.call_options import GrpcCallOptions
 from tritonpy_frontend_grpc.grpcio.frontend import GrpcFrontend, connection_arguments
 from tritonpy_frontend_grpc.grpcio.listeners import listen_again

@@ -10,7 +10,8 @@ from urllib.parse import unquote_to_bytes
 
 from hpack import Decoder
 
-from tritonpy import FrontendContext, Tracer
+from tritonpy.frontend import FrontendContext
+from tritonpy.tracing import Tracer
 from tritonpy_frontend_grpc.call_options import GrpcCallOptions
 from tritonpy_frontend_grpc.h2.call_server import CallServer
 from tritonpy_frontend_grpc.h2.grpc_calls import GrpcCalls

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tritonpy import ApiCategory, PermissionDenied, Restriction, Unauthenticated
+from tritonpy import PermissionDenied, Unauthenticated
+from tritonpy.auth import ApiCategory, Restriction
 from tritonpy_protos import grpc_service_pb2 as pb
 
 from ..fake_engine import RecordingEngine, run

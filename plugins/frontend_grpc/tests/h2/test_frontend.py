@@ -11,7 +11,8 @@ import grpc
 import pytest
 
 import tritonpy_frontend_grpc
-from tritonpy import FrontendContext, StartupError
+from tritonpy import StartupError
+from tritonpy.frontend import FrontendContext
 from tritonpy_frontend_grpc.grpcio.frontend import GrpcFrontend
 from tritonpy_frontend_grpc.h2.frontend import H2GrpcFrontend
 from tritonpy_frontend_grpc.options import GrpcOptions

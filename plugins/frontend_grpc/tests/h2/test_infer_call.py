@@ -10,7 +10,8 @@ import zlib
 
 import pytest
 
-from tritonpy import TraceFamily, Tracer, now_ns
+from tritonpy import now_ns
+from tritonpy.tracing import TraceFamily, Tracer
 from tritonpy.types import TraceLevel
 from tritonpy_frontend_grpc.h2 import long_message
 from tritonpy_frontend_grpc.h2.long_message import MIN_BYTES

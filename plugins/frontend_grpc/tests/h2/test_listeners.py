@@ -8,7 +8,8 @@ import ssl
 import pytest
 import trustme
 
-from tritonpy import RequestMemory, StartupError, TlsOptions, UnixSocket
+from tritonpy import StartupError
+from tritonpy.frontend import RequestMemory, TlsOptions, UnixSocket
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.h2.listeners import BACKLOG, Http2Listener, listen_on_claim, listen_on_port, tls_context
 from tritonpy_frontend_grpc.options import ConnectionOptions

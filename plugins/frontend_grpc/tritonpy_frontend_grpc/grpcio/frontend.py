@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 import grpc
 from grpc_health.v1.health_pb2_grpc import HealthServicer, add_HealthServicer_to_server
 
-from tritonpy import (
-    Claim,
-    ClaimedAddress,
-    Descriptors,
-    Engine,
-    Frontend,
-    FrontendContext,
-    StartupError,
-    TritonError,
-    unix_path,
-)
+from tritonpy import Engine, StartupError, TritonError
+from tritonpy.frontend import Claim, ClaimedAddress, Descriptors, Frontend, FrontendContext, unix_path
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.call_options import make_access, make_service
 from tritonpy_frontend_grpc.grpcio.aio_compression import (
@@ -42,7 +33,7 @@ from tritonpy_frontend_grpc.options import INT32_MAX, ConnectionOptions, GrpcOpt
 from tritonpy_frontend_grpc.reflection import add_reflection
 
 if TYPE_CHECKING:
-    from tritonpy import UnixSocket
+    from tritonpy.frontend import UnixSocket
     from tritonpy_frontend_grpc.access import GrpcAccess
     from tritonpy_frontend_grpc.service import InferenceService
 
@@ -152,7 +143,7 @@ class GrpcFrontend(Frontend):
         if path := unix_path(self._host):
             if claim is not None and claim.process:
                 return claim.address
-            from tritonpy import UnixSocket
+            from tritonpy.frontend import UnixSocket
 
             self._socket = UnixSocket(path, int(options.socket_mode, 8))
             return listen_on_socket(first, self._socket, credentials.make())

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
-from tritonpy import StartupError, TlsFiles, TlsOptions
+from tritonpy import StartupError
+from tritonpy.frontend import TlsFiles, TlsOptions
 from tritonpy_frontend_grpc.addresses import format_host, listen_error
 
 if TYPE_CHECKING:
-    from tritonpy import UnixSocket
+    from tritonpy.frontend import UnixSocket
 
 
 LISTENERS = 8

@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 import grpc
 from google.protobuf.message import Message
 
-from tritonpy import RequestMemory, Reservation, TritonError
+from tritonpy import TritonError
+from tritonpy.frontend import RequestMemory, Reservation
 from tritonpy_frontend_grpc.grpcio.aio_call import AioCall, AioInferCall, Context, call_when_done
 from tritonpy_frontend_grpc.grpcio.aio_compression import CompressionSettings, compress
 from tritonpy_frontend_grpc.management import MANAGEMENT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from tritonpy import Transport
+from tritonpy.frontend import Transport
 
 
 class GrpcioTransport(Transport):

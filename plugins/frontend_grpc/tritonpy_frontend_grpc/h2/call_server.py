@@ -6,7 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from tritonpy import Engine, FrontendContext, TritonError, internal_error
+from tritonpy import Engine, TritonError
+from tritonpy.frontend import FrontendContext, internal_error
 from tritonpy_frontend_grpc.call_options import GrpcCallOptions, make_access, make_service
 from tritonpy_frontend_grpc.h2.compression import LEVELS, choose_compression
 from tritonpy_frontend_grpc.h2.methods import make_methods, unknown

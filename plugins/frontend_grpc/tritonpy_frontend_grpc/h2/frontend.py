@@ -7,7 +7,8 @@ import socket
 from collections.abc import Callable
 from functools import partial
 
-from tritonpy import ClaimedAddress, Engine, Frontend, FrontendContext, UnixSocket, unix_path
+from tritonpy import Engine
+from tritonpy.frontend import ClaimedAddress, Frontend, FrontendContext, UnixSocket, unix_path
 from tritonpy_frontend_grpc.addresses import claim_address
 from tritonpy_frontend_grpc.h2.call_server import GRACE_S, CallServer
 from tritonpy_frontend_grpc.h2.grpc_calls import GrpcCalls

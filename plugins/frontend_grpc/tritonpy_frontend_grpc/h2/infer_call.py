@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from tritonpy import Internal, RequestMemory, TritonError, Unsupported
+from tritonpy import Internal, TritonError, Unsupported
+from tritonpy.frontend import RequestMemory
 from tritonpy_frontend_grpc.call import InferCall
 from tritonpy_frontend_grpc.deadline import DeadlineExceeded
 from tritonpy_frontend_grpc.decompression import COMPRESSED_PREFIXES
@@ -24,7 +25,7 @@ from tritonpy_frontend_grpc.h2.response_headers import (
 from tritonpy_http2 import Receiver
 
 if TYPE_CHECKING:
-    from tritonpy import ClientMemory, Reservation
+    from tritonpy.frontend import ClientMemory, Reservation
     from tritonpy_frontend_grpc.h2.compression import Compression
     from tritonpy_frontend_grpc.h2.head import CallHead
     from tritonpy_frontend_grpc.service import InferenceService

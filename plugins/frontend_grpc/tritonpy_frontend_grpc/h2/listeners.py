@@ -10,7 +10,7 @@ import ssl
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tritonpy import Acceptor, Claim, Evictable, RequestMemory, TlsOptions, delivered
+from tritonpy.frontend import Acceptor, Claim, Evictable, RequestMemory, TlsOptions, delivered
 from tritonpy_frontend_grpc.addresses import format_host, listen_error
 from tritonpy_frontend_grpc.options import ConnectionOptions
 from tritonpy_http2 import Http2Calls, Http2Protocol, Http2Server, PingRules, TimeoutSettings
@@ -133,7 +133,7 @@ def tls_context(options: TlsOptions, log: logging.Logger) -> ssl.SSLContext | No
     """
     if not options.on:
         return None
-    from tritonpy import TlsFiles
+    from tritonpy.frontend import TlsFiles
 
     return TlsFiles(options, "frontends.grpc.tls", log).reloading_context(_speak_http2)
 

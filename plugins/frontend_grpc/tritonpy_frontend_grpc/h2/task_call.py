@@ -25,7 +25,8 @@ from tritonpy_frontend_grpc.h2.response_headers import (
 from tritonpy_http2 import UNCOUNTED, Receiver
 
 if TYPE_CHECKING:
-    from tritonpy import ClientMemory, ClientReservation
+    from tritonpy import ClientReservation
+    from tritonpy.frontend import ClientMemory
     from tritonpy_frontend_grpc.h2.head import CallHead, Headers
     from tritonpy_frontend_grpc.h2.message_frames import MessageFrame
     from tritonpy_http2 import Http2CallStream

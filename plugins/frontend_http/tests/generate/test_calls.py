@@ -5,18 +5,9 @@ import threading
 
 import pytest
 
-from tritonpy import (
-    FamilySnapshot,
-    InferResponse,
-    Internal,
-    MetricKind,
-    MetricSnapshot,
-    NotFound,
-    ParameterValue,
-    Tensor,
-    Tracer,
-    Unavailable,
-)
+from tritonpy import InferResponse, Internal, NotFound, ParameterValue, Tensor, Unavailable
+from tritonpy.metrics import FamilySnapshot, MetricKind, MetricSnapshot
+from tritonpy.tracing import Tracer
 
 from ..raw_http import eventually
 

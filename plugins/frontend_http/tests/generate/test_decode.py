@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import CallbackSink, Internal, InvalidArgument, TensorMetadata, TritonError
+from tritonpy import CallbackSink, Internal, InvalidArgument, TritonError
+from tritonpy.frontend import TensorMetadata
 from tritonpy_frontend_http.generate.decode import JsonMembers, decode_generate, read_members
 
 SINK = CallbackSink(lambda request, response: None)

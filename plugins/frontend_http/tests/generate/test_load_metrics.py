@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tritonpy import FamilySnapshot, MetricKind, MetricSnapshot
+from tritonpy.metrics import FamilySnapshot, MetricKind, MetricSnapshot
 from tritonpy_frontend_http.generate.load_metrics import load_metrics
 
 LOG = logging.getLogger("tritonpy.test.load_metrics")

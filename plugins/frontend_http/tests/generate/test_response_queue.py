@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tritonpy import FlowControl, InferResponse
+from tritonpy import InferResponse
+from tritonpy.frontend import FlowControl
 from tritonpy_frontend_http.generate.response_queue import ResponseQueue
 
 

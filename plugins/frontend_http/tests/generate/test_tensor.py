@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy import Internal, InvalidArgument, TensorMetadata, TritonError
+from tritonpy import Internal, InvalidArgument, TritonError
+from tritonpy.frontend import TensorMetadata
 from tritonpy_frontend_http.generate.tensor import ByteBudget, fit_shape, read_tensor
 
 NO_FIT = "The schema can not convert input 'X' to tensor with proper shape"

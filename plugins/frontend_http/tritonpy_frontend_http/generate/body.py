@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tritonpy import Cancelled, RequestMemory, Reservation
+from tritonpy import Cancelled
+from tritonpy.frontend import RequestMemory, Reservation
 from tritonpy_frontend_http.body_size import check_body_size, declared_size
 from tritonpy_frontend_http.decode import check_json_size
 from tritonpy_frontend_http.errors import BodyTooLarge

@@ -7,19 +7,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tritonpy import (
-    Engine,
-    FlowControl,
-    InferRequest,
-    InferResponse,
-    InvalidArgument,
-    StreamSink,
-    TensorMetadata,
-    Tracer,
-    TritonError,
-    internal_error,
-    now_ns,
-)
+from tritonpy import Engine, InferRequest, InferResponse, InvalidArgument, TritonError, now_ns
+from tritonpy.frontend import FlowControl, StreamSink, TensorMetadata, internal_error
+from tritonpy.tracing import Tracer
 from tritonpy_frontend_http.body_size import declared_size
 from tritonpy_frontend_http.encode import JSON_TYPE, Headers
 from tritonpy_frontend_http.errors import error_body, retry_headers, status_of

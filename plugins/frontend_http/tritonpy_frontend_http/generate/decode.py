@@ -10,17 +10,8 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tritonpy import (
-    NO_PARAMETERS,
-    InferRequest,
-    Internal,
-    InvalidArgument,
-    ParameterValue,
-    Sink,
-    TensorMetadata,
-    TritonError,
-    error_of,
-)
+from tritonpy import InferRequest, Internal, InvalidArgument, ParameterValue, TritonError, error_of
+from tritonpy.frontend import NO_PARAMETERS, Sink, TensorMetadata
 from tritonpy_frontend_http import json_document as document
 from tritonpy_frontend_http.decode import parameter_value
 from tritonpy_frontend_http.generate.tensor import ByteBudget, read_tensor

@@ -7,7 +7,7 @@ import logging
 import math
 from collections.abc import Iterable
 
-from tritonpy import FamilySnapshot
+from tritonpy.metrics import FamilySnapshot
 
 FORMAT_HEADER, METRICS_HEADER = b"endpoint-load-metrics-format", b"endpoint-load-metrics"
 _FAMILY = "nv_trt_llm_kv_cache_block_metrics"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from tritonpy import FlowControl, InferResponse
+from tritonpy import InferResponse
+from tritonpy.frontend import FlowControl
 
 
 class ResponseQueue:

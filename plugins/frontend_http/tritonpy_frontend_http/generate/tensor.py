@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tritonpy import ITEMSIZES, InvalidArgument, Tensor, TensorMetadata
+from tritonpy import InvalidArgument, Tensor
+from tritonpy.frontend import ITEMSIZES, TensorMetadata
 from tritonpy_frontend_http.json_tensors import from_json, strings_from_json
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tritonpy import Cancelled, DecoupledRefused, InferRequest, ModelMetadata, Tensor, TritonError
+from tritonpy import Cancelled, DecoupledRefused, InferRequest, Tensor, TritonError
+from tritonpy.frontend import ModelMetadata
 from tritonpy_engine_rpc.engine import RpcEngine
 from tritonpy_frontend_processes.process.forwarded_requests import ForwardedRequests
 from tritonpy_frontend_processes.process.rpc_client import EngineRpcClient

@@ -8,7 +8,8 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import count
 
-from tritonpy import InferRequest, InferResponse, Internal, TritonError, internal_error
+from tritonpy import InferRequest, InferResponse, Internal, TritonError
+from tritonpy.frontend import internal_error
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_frontend_processes import kinds
 from tritonpy_frontend_processes.model_ids import ModelIdEncoder

@@ -11,19 +11,19 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tritonpy import (
-    Authorizer,
+from tritonpy import StartupError
+from tritonpy.auth import Authorizer
+from tritonpy.config import ServerConfig, decode_options, decode_server_config
+from tritonpy.execution import LOGGER, settle_interpreter
+from tritonpy.frontend import (
     Claim,
     Frontend,
     FrontendContext,
     LogSettings,
     RequestMemory,
-    StartupError,
-    decode_options,
+    frontend_classes,
+    request_memory,
 )
-from tritonpy.config import ServerConfig, decode_server_config
-from tritonpy.execution import LOGGER, settle_interpreter
-from tritonpy.frontend import frontend_classes, request_memory
 from tritonpy.plugins import make_plugin_manager
 from tritonpy_engine_rpc.connection import Connection
 from tritonpy_engine_rpc.remote_logs import send_log_to
@@ -140,7 +140,7 @@ class FrontendService:
         plugins = make_plugin_manager(disable=config.plugins.disable)
         link = ServerLink(self._rpc.call, self._rpc.notify)
         if config.auth:
-            from tritonpy.frontend import make_authorizer
+            from tritonpy.auth import make_authorizer
 
             self._authorizer = make_authorizer(config, plugins, RemoteMetrics(link))
             await asyncio.to_thread(self._authorizer.start)

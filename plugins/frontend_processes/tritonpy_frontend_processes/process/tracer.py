@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tritonpy import InferRequest, Trace, TraceFamily, Tracer
-from tritonpy.frontend import TraceLevel
+from tritonpy import InferRequest
+from tritonpy.tracing import Trace, TraceFamily, TraceLevel, Tracer
 from tritonpy_frontend_processes.requests_frame import TraceMessage
 from tritonpy_frontend_processes.start_message import TracerState
 

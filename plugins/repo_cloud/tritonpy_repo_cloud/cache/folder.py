@@ -9,7 +9,8 @@ import shutil
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from tritonpy import StartupError, make_private_folder
+from tritonpy import StartupError
+from tritonpy.repository import make_private_folder
 from tritonpy_repo_cloud.cache.file_lock import hold_lock
 
 log = logging.getLogger("tritonpy.repository")

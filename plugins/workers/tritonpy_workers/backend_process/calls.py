@@ -10,7 +10,8 @@ from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from tritonpy import NO_PARAMETERS, InferRequest, InferResponse, Internal, Tensor
+from tritonpy import InferRequest, InferResponse, Internal, Tensor
+from tritonpy.frontend import NO_PARAMETERS
 from tritonpy_engine_rpc.host_tensors import to_host
 from tritonpy_engine_rpc.messages import decode_named_error
 from tritonpy_ipc import Frame, Kind

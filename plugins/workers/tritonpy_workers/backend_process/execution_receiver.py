@@ -6,19 +6,9 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tritonpy import (
-    NO_PARAMETERS,
-    Batch,
-    InferRequest,
-    InferResponse,
-    InstanceContext,
-    ModelContext,
-    OutputSpec,
-    SequenceInfo,
-    Sink,
-    Tensor,
-)
+from tritonpy import Batch, InferRequest, InferResponse, InstanceContext, ModelContext, OutputSpec, SequenceInfo, Tensor
 from tritonpy.execution import Owner
+from tritonpy.frontend import NO_PARAMETERS, Sink
 from tritonpy_ipc import Frame, Kind
 from tritonpy_ipc.channel import Channel
 from tritonpy_ipc.sequence_frame import SequenceHeader, SequenceSlot, read_sequence_frame

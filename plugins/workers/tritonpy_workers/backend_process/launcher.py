@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from tritonpy import Backend, InstanceContext, Launcher, ModelContext, SpawnedProcess, Unavailable
+from tritonpy import Backend, InstanceContext, ModelContext, Unavailable
+from tritonpy.execution import Launcher, SpawnedProcess
 from tritonpy_workers.backend_process.class_reference import reference_of
 from tritonpy_workers.backend_process.start_message import InstanceStartMessage
 

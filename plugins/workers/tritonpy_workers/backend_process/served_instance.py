@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from tritonpy import Backend, Batch, Device, Engine, MemoryUsage, ModelContext, ModelMetrics
-from tritonpy.execution import BatchLayout, pooled_memory, reports_memory, total_memory_usage
+from tritonpy import Backend, Batch, Engine, MemoryUsage, ModelContext
+from tritonpy.execution import BatchLayout, Device, pooled_memory, reports_memory, total_memory_usage
+from tritonpy.metrics import ModelMetrics
 from tritonpy_workers.backend_process.class_reference import resolve
 from tritonpy_workers.backend_process.start_message import InstanceStartMessage
 

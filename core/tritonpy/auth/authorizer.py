@@ -7,8 +7,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import translate
 
-from tritonpy.access.denials import FORBIDDEN, UNAUTHENTICATED, Denials
 from tritonpy.api.authenticator import Authenticator, Principal, Verb
+from tritonpy.auth.denials import FORBIDDEN, UNAUTHENTICATED, Denials
 from tritonpy.config.server import ServerConfig, decode_options
 from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.errors import PermissionDenied, Unauthenticated
@@ -143,4 +143,4 @@ def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: Model
     for name, raw in config.auth.items():
         kind = plugins.get(HOOK, name, "authenticator").load()
         authenticators[name] = kind(decode_options(kind.Options, raw, f"auth.{name}"))
-    return Authorizer(authenticators, config.access.open, Denials(metrics, logging.getLogger("tritonpy.access")))
+    return Authorizer(authenticators, config.access.open, Denials(metrics, logging.getLogger("tritonpy.auth")))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tritonpy.access.authorizer import joined_headers
+from tritonpy.auth.authorizer import joined_headers
 from tritonpy.errors import InvalidArgument
 from tritonpy.types import InferRequest
 

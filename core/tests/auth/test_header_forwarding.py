@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy import InferRequest, InvalidArgument
-from tritonpy.access.header_forwarding import RESERVED, HeaderForwarding, compile_pattern, keep_headers
+from tritonpy.auth.header_forwarding import RESERVED, HeaderForwarding, compile_pattern, keep_headers
 
 
 def forwarded(pattern, headers, **parameters):

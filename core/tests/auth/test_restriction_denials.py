@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import logging
 
-from tritonpy import ApiCategory, CustomMetrics, ModelMetrics, Restriction, RestrictionDenials, Restrictions
+from tritonpy.auth import ApiCategory, Restriction, RestrictionDenials, Restrictions
+from tritonpy.metrics import CustomMetrics, ModelMetrics
 
-LOG = logging.getLogger("tritonpy.access")
+LOG = logging.getLogger("tritonpy.auth")
 SECRET = Restriction((ApiCategory.METADATA, ApiCategory.LOGGING), "admin-key", "secret")
 
 

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import logging
 
-from tritonpy import CustomMetrics, ModelMetrics, Verb
-from tritonpy.access.denials import FORBIDDEN, METRIC, UNAUTHENTICATED, Denials, RateLimitedLog
+from tritonpy.auth import Verb
+from tritonpy.auth.denials import FORBIDDEN, METRIC, UNAUTHENTICATED, Denials, RateLimitedLog
+from tritonpy.metrics import CustomMetrics, ModelMetrics
 
-LOG = logging.getLogger("tritonpy.access")
+LOG = logging.getLogger("tritonpy.auth")
 SECOND = 1_000_000_000
 
 
@@ -62,7 +63,7 @@ def test_only_the_type_of_an_authenticator_s_error_is_logged(caplog):
 
 def test_lines_are_limited_and_suppressed_lines_are_counted(caplog):
     now = 0
-    limited = RateLimitedLog(logging.getLogger("tritonpy.access"), lambda: now)
+    limited = RateLimitedLog(logging.getLogger("tritonpy.auth"), lambda: now)
     for number in range(1000):
         limited.warn(f"line {number}")
     assert caplog.messages == [f"line {number}" for number in range(10)]
@@ -74,7 +75,7 @@ def test_lines_are_limited_and_suppressed_lines_are_counted(caplog):
 
 def test_a_pause_allows_at_most_ten_lines(caplog):
     now = 0
-    limited = RateLimitedLog(logging.getLogger("tritonpy.access"), lambda: now)
+    limited = RateLimitedLog(logging.getLogger("tritonpy.auth"), lambda: now)
     now += 1000 * SECOND
     for _ in range(100):
         limited.warn("line")

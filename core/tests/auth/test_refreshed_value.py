@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from tritonpy.access.refreshed_value import ChangedFile, RefreshedValue
+from tritonpy.auth.refreshed_value import ChangedFile, RefreshedValue
 
-LOG = logging.getLogger("tritonpy.access")
+LOG = logging.getLogger("tritonpy.auth")
 WAIT_S = 20
 
 

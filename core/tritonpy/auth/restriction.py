@@ -10,8 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from tritonpy.access.denials import RateLimitedLog
 from tritonpy.api.options import Options
+from tritonpy.auth.denials import RateLimitedLog
 from tritonpy.clock import now_ns
 from tritonpy.custom_metrics import MetricKind, ModelMetrics
 

@@ -4,8 +4,8 @@ import hmac
 
 import pytest
 
-from tritonpy import ApiCategory, Restriction, check_restrictions
-from tritonpy.access.restriction import Restrictions
+from tritonpy.auth import ApiCategory, Restriction, check_restrictions
+from tritonpy.auth.restriction import Restrictions
 from tritonpy.config.server import InvalidServerConfig, decode_options
 
 SECRET = Restriction((ApiCategory.HEALTH, ApiCategory.METADATA), "Admin-Key", "secret")

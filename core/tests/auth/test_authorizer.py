@@ -7,21 +7,9 @@ import sys
 
 import pytest
 
-from tritonpy import (
-    Authenticator,
-    CustomMetrics,
-    ModelMetrics,
-    NoOptions,
-    Options,
-    PermissionDenied,
-    PluginError,
-    Principal,
-    Unauthenticated,
-    Verb,
-    hookimpl,
-    install_command,
-)
-from tritonpy.access.authorizer import (
+from tritonpy import Options, PermissionDenied, Unauthenticated, hookimpl
+from tritonpy.auth import Authenticator, Principal, Verb
+from tritonpy.auth.authorizer import (
     MAX_CREDENTIAL_LENGTH,
     Authorizer,
     Rights,
@@ -29,9 +17,10 @@ from tritonpy.access.authorizer import (
     joined_headers,
     make_authorizer,
 )
-from tritonpy.access.denials import Denials
+from tritonpy.auth.denials import Denials
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
-from tritonpy.plugins import make_plugin_manager
+from tritonpy.metrics import CustomMetrics, ModelMetrics
+from tritonpy.plugins import NoOptions, PluginError, install_command, make_plugin_manager
 
 
 class Keys(Authenticator):
@@ -66,7 +55,7 @@ class BrokenAuthorization(Keys):
 
 def authorizer(*authenticators, opened=("health",)):
     named = {str(number): each for number, each in enumerate(authenticators)}
-    return Authorizer(named, opened, Denials(ModelMetrics(CustomMetrics()), logging.getLogger("tritonpy.access")))
+    return Authorizer(named, opened, Denials(ModelMetrics(CustomMetrics()), logging.getLogger("tritonpy.auth")))
 
 
 ANNA = Keys(a="anna", b="bert")
@@ -241,8 +230,8 @@ from tritonpy.config.server import decode_server_config
 from tritonpy.server import build
 import tritonpy_frontend_http.frontend, tritonpy_frontend_grpc.grpcio.frontend, tritonpy_metrics_prometheus.frontend
 build(decode_server_config({"frontends": {"http": {"port": 0}, "grpc": {"port": 0}, "metrics": {"port": 0}}}))
-print(sorted(name for name in sys.modules if name.startswith(("tritonpy.access.", "tritonpy_auth_api_keys.", "tritonpy_auth_jwt.", "jwt"))
+print(sorted(name for name in sys.modules if name.startswith(("tritonpy.auth.", "tritonpy_auth_api_keys.", "tritonpy_auth_jwt.", "jwt"))
     or name.endswith((".access", ".guarded", ".guard"))))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['tritonpy.access', 'tritonpy.access.denials', 'tritonpy.access.restriction']"
+    assert done.stdout.strip() == "['tritonpy.auth.denials', 'tritonpy.auth.restriction']"

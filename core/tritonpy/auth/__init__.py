@@ -1,0 +1,55 @@
+"""Authentication and authorization: authenticators, rights, restricted API categories, forwarded headers.
+
+Plugins import the names below from here. The modules of the package import each other directly.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tritonpy.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from tritonpy.api.authenticator import Authenticator, Principal, Verb
+    from tritonpy.auth.authorizer import Authorizer, Rights, bearer_token, joined_headers, make_authorizer
+    from tritonpy.auth.header_forwarding import HeaderForwarding, compile_pattern, keep_headers
+    from tritonpy.auth.refreshed_value import ChangedFile, RefreshedValue
+    from tritonpy.auth.restriction import ApiCategory, Restriction, RestrictionDenials, Restrictions, check_restrictions
+
+__all__ = [
+    "ApiCategory",
+    "Authenticator",
+    "Authorizer",
+    "ChangedFile",
+    "HeaderForwarding",
+    "Principal",
+    "RefreshedValue",
+    "Restriction",
+    "RestrictionDenials",
+    "Restrictions",
+    "Rights",
+    "Verb",
+    "bearer_token",
+    "check_restrictions",
+    "compile_pattern",
+    "joined_headers",
+    "keep_headers",
+    "make_authorizer",
+]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "tritonpy.api.authenticator": ("Authenticator", "Principal", "Verb"),
+        "tritonpy.auth.authorizer": ("Authorizer", "Rights", "bearer_token", "joined_headers", "make_authorizer"),
+        "tritonpy.auth.header_forwarding": ("HeaderForwarding", "compile_pattern", "keep_headers"),
+        "tritonpy.auth.refreshed_value": ("ChangedFile", "RefreshedValue"),
+        "tritonpy.auth.restriction": (
+            "ApiCategory",
+            "Restriction",
+            "RestrictionDenials",
+            "Restrictions",
+            "check_restrictions",
+        ),
+    },
+)
