@@ -9,9 +9,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import ModuleType
 
+import grimp
 import msgspec
 import pytest
 
@@ -151,6 +153,16 @@ def test_plugins_use_no_private_names_of_others(path: Path) -> None:
         and any(part.startswith("_") and part != "__version__" for part in [*node.module.split("."), alias.name])
     ]
     assert private == []
+
+
+def test_core_has_no_import_cycles() -> None:
+    """Imports for type checking and inside functions count."""
+    graph = grimp.build_graph("tritonpy", cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        pytest.fail(f"modules import each other: {' -> '.join(reversed(error.args[1]))}")
 
 
 def public_modules() -> list[ModuleType]:

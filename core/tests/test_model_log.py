@@ -6,7 +6,7 @@ import re
 import pytest
 
 from plugins.workers.tests.fake_worker import model_context
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.logs import LogSettings, configure_logging
 from tritonpy.model_log import LogLineMessage, ModelLog
 from tritonpy_testing.toy_engine import ToyEngine

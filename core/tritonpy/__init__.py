@@ -6,9 +6,10 @@ import importlib
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
 from tritonpy.api.cache import Cache
 from tritonpy.api.command import Command
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.device import ModelMemory
 from tritonpy.api.engine import Engine, MemoryUsage
 from tritonpy.api.options import SERVER_VERSION, Options

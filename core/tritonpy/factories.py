@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlparse
 
+from tritonpy.api.authenticator import Authenticator
 from tritonpy.api.device import Device, NoDevice, missing_plugin
 from tritonpy.api.frontend import Frontend, FrontendContext
 from tritonpy.api.observer import Observer
@@ -90,13 +91,18 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
     return Path(tempfile.gettempdir()) / f"tritonpy-{os.getuid()}"
 
 
-def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: CustomMetrics) -> Authorizer | None:
-    """Return the authorizer for the authenticators of `auth:`, or None without any."""
+def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: ModelMetrics) -> Authorizer | None:
+    """Return the authorizer with the authenticators of `auth:`, in that order, or None without any."""
     if not config.auth:
         return None
-    from tritonpy.auth.authorizer import make_authorizer as authorizer_of
+    from tritonpy.auth.authorizer import Authorizer
+    from tritonpy.auth.denials import Denials
 
-    return authorizer_of(config, plugins, ModelMetrics(metrics))
+    authenticators: dict[str, Authenticator] = {}
+    for name, raw in config.auth.items():
+        kind = plugins.get("tritonpy_authenticators", name, "authenticator").load()
+        authenticators[name] = kind(decode_options(kind.Options, raw, f"auth.{name}"))
+    return Authorizer(authenticators, config.access.open, Denials(metrics, logging.getLogger("tritonpy.auth")))
 
 
 def make_frontends(

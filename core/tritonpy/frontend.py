@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from tritonpy.api.engine import ModelMetadata, ServerMetadata, TensorMetadata
+    from tritonpy.api.engine import ModelMetadata, Operation, OperationCall, ServerMetadata, TensorMetadata
     from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend, FrontendContext, Transport
     from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
-    from tritonpy.api.operation import Operation, OperationCall, OperationGroup, OperationHandler
+    from tritonpy.api.operation import OperationGroup, OperationHandler
     from tritonpy.api.router import Router, RouterContext
     from tritonpy.call_threads import LOAD_CALLS, MODEL_CALLS
     from tritonpy.decompression import decompressed
@@ -118,10 +118,10 @@ __all__ = [
 __getattr__ = lazy_names(
     __name__,
     {
-        "tritonpy.api.engine": ("ModelMetadata", "ServerMetadata", "TensorMetadata"),
+        "tritonpy.api.engine": ("ModelMetadata", "ServerMetadata", "TensorMetadata", "Operation", "OperationCall"),
         "tritonpy.api.frontend": ("Claim", "ClaimedAddress", "Frontend", "FrontendContext", "Transport"),
         "tritonpy.api.frontend_host": ("FrontendHost", "FrontendHostContext"),
-        "tritonpy.api.operation": ("Operation", "OperationCall", "OperationGroup", "OperationHandler"),
+        "tritonpy.api.operation": ("OperationGroup", "OperationHandler"),
         "tritonpy.api.router": ("Router", "RouterContext"),
         "tritonpy.call_threads": ("LOAD_CALLS", "MODEL_CALLS"),
         "tritonpy.decompression": ("decompressed",),

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from tritonpy.api.backend import InstanceContext, ModelContext
+from tritonpy.api.contexts import InstanceContext, ModelContext
 
 _LEVELS = {"VERBOSE": logging.DEBUG, "INFO": logging.INFO, "WARNING": logging.WARNING, "ERROR": logging.ERROR}
 

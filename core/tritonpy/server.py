@@ -16,7 +16,7 @@ from tritonpy.api.options import SERVER_VERSION
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.config.server import ServerConfig
 from tritonpy.config.server.sections import MemorySettings
-from tritonpy.custom_metrics import CustomMetrics
+from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
 from tritonpy.engine.router_chain import RouterChain, make_router_chain
@@ -325,7 +325,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     if sharing is not None:
         engine.share(sharing)
     _offer_memory(config, engine, repository)
-    authorizer = make_authorizer(config, plugins, metrics)
+    authorizer = make_authorizer(config, plugins, ModelMetrics(metrics))
     kept_headers = frozenset[str]() if sharing is None else sharing.headers()
     front = make_router_chain(engine, config, plugins, metrics)
     memory = request_memory(config.request_memory)

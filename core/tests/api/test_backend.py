@@ -22,7 +22,7 @@ def test_a_backend_without_infer_fails_requests_with_a_clear_error(model_reposit
 
 
 def test_an_instance_context_outside_a_server_has_no_further_requests() -> None:
-    from tritonpy.api.backend import InstanceContext
+    from tritonpy.api.contexts import InstanceContext
 
     assert InstanceContext("m_0_0", "CPU", 0, 0).take_more(4) is None
 

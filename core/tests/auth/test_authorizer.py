@@ -15,10 +15,10 @@ from tritonpy.auth.authorizer import (
     Rights,
     bearer_token,
     joined_headers,
-    make_authorizer,
 )
 from tritonpy.auth.denials import Denials
 from tritonpy.config.server import InvalidServerConfig, decode_server_config
+from tritonpy.factories import make_authorizer
 from tritonpy.metrics import CustomMetrics, ModelMetrics
 from tritonpy.plugins import NoOptions, PluginError, install_command, make_plugin_manager
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.api.backend import ModelContext
+from tritonpy.api.contexts import ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.batching.batch_layout import BatchLayout, flatten_ragged
 from tritonpy.batching.gather import gather, scatter

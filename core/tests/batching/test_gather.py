@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tritonpy.api.backend import ModelContext
+from tritonpy.api.contexts import ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.batching.gather import gather, scatter
 from tritonpy.errors import Internal

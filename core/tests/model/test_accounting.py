@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler

@@ -17,8 +17,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tritonpy.api.backend import InstanceContext, ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler

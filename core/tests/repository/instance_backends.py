@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Array, Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.types import InferRequest
 from tritonpy_testing import RecordingSink, RunningServer
 from tritonpy_testing.model_repository import ModelRepository

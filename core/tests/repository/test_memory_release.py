@@ -13,7 +13,8 @@ import pytest
 from core.tests.repository.instance_backends import BASE, write
 from core.tests.toys.isolated import isolating
 from core.tests.toys.serving import ToyPlugin, ask
-from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Array, Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.repository import draining
 from tritonpy_testing import RecordingSink, RunningServer
 from tritonpy_testing.model_repository import ModelRepository

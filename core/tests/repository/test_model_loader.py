@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from tritonpy.api.backend import ModelContext
+from tritonpy.api.contexts import ModelContext
 from tritonpy.api.repository import ModelListing
 from tritonpy.custom_metrics import SERVER_METRICS, MetricKind
 from tritonpy.errors import InvalidArgument, TritonError

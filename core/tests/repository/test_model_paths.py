@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.config.model_files import resolve_model_file
 from tritonpy.errors import TritonError
 from tritonpy.server import Server

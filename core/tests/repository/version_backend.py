@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Array, Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.errors import TritonError, Unavailable
 from tritonpy_protos.model_config_pb2 import ModelConfig
 from tritonpy_testing import ModelRepository

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from types import SimpleNamespace
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.config.normalization import normalize
 from tritonpy.errors import NotFound, Unavailable
 from tritonpy.runners.call_graph import CallGraph

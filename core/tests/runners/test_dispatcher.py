@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.clock import now_ns

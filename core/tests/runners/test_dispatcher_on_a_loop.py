@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.clock import now_ns

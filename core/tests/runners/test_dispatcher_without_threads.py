@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import SchedulerContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.clock import now_ns

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from core.tests.toys.device import ToyDevice
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.config.server import InvalidServerConfig
 from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.errors import Unavailable

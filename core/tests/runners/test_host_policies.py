@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.config.server import InvalidServerConfig
 from tritonpy.config.server.sections import HostPolicySettings
 from tritonpy.runners import host_policies

@@ -5,7 +5,8 @@ from typing import ClassVar
 import pytest
 
 from plugins.workers.tests.fake_worker import model_context
-from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import ModelContext
 from tritonpy.api.worker import Launcher
 from tritonpy.errors import InvalidArgument, PluginError
 from tritonpy.hookspecs import hookimpl

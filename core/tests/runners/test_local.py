@@ -11,7 +11,8 @@ import pytest
 from core.tests.toys.doubler import Doubler
 from core.tests.toys.limiter import ResourceLimiter
 from core.tests.toys.serving import ToyPlugin, ask, config_of, serving, toy_plugins
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.errors import StartupError
 from tritonpy.runners.readiness import ReadinessCheck
 from tritonpy.types import Batch

@@ -12,7 +12,8 @@ import pytest
 from core.tests.toys.doubler import Doubler, Gate, gated
 from core.tests.toys.limiter import ResourceLimiter
 from core.tests.toys.serving import ToyPlugin, ask, config_of, numbers, serving, toy_plugins
-from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Array, Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.runners.pooled_instance import may_share_threads
 from tritonpy.types import Batch

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.runners.slot import Slot
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from google.protobuf import text_format
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.engine import Duration, ResponseStatistics, SummarySnapshot
 from tritonpy.config.server.sections import NO_LATENCIES, LatencySettings
 from tritonpy.errors import Cancelled, Internal, InvalidArgument, QueueTimeout

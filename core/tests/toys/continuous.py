@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 
 MAX_OPEN = 4

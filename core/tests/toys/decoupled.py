@@ -7,7 +7,8 @@ import threading
 
 import numpy as np
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.types import Batch, InferRequest, InferResponse, Tensor
 
 

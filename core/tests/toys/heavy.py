@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Array, Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.engine import MemoryUsage
 
 WEIGHTS, OWN = 1 << 40, 1 << 30

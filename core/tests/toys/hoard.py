@@ -6,7 +6,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Array, Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.engine import MemoryUsage
 
 from .serving import config_of

@@ -19,7 +19,8 @@ import numpy as np
 
 import tritonpy_rate_limiter
 import tritonpy_workers
-from tritonpy.api.backend import Array, Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Array, Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.options import Options
 from tritonpy.custom_metrics import MetricKind
 from tritonpy.errors import InvalidArgument, ResourceExhausted

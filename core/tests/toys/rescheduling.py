@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from weakref import WeakKeyDictionary
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.batching.direct_scheduler import DirectScheduler
 from tritonpy.batching.gather import scatter
 from tritonpy.types import Batch, InferRequest

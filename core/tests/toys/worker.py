@@ -10,7 +10,8 @@ import sys
 import threading
 from pathlib import Path
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.errors import TritonError, Unavailable
 from tritonpy.types import Batch, CallbackSink, InferRequest, InferResponse
 

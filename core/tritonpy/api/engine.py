@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from tritonpy.api.operation import Operation, OperationCall
+from tritonpy.api.authenticator import Verb
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.config.model_fit import qualified_name
 from tritonpy.custom_metrics.registry import FamilySnapshot, HistogramSnapshot
@@ -18,6 +19,9 @@ from tritonpy.types import CudaRegion, InferRequest, RegionKind, SystemRegion
 
 if TYPE_CHECKING:
     from tritonpy_protos.model_config_pb2 import ModelConfig
+
+_SEGMENT = re.compile(r"[a-z][a-z0-9_-]*|\{[a-z_]+\}")
+_PARAMETER = re.compile(r"\{([a-z_]+)\}")
 
 
 class ServerMetadata(msgspec.Struct, frozen=True):
@@ -177,6 +181,42 @@ class ModelIndex(msgspec.Struct, frozen=True, omit_defaults=True):
     version: str = ""
     state: str = ""
     reason: str = ""
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """The description of an operation: plain data, so that it can be sent to another process.
+
+    `path` is below /v2/ and may contain parameters: `traffic/routes/{route}`. `verb` is the right
+    that a caller needs on the server. `summary` is one sentence for the interface description.
+    Raises ValueError for an invalid path.
+    """
+
+    name: str
+    method: Literal["GET", "PUT", "POST", "DELETE"]
+    path: str
+    summary: str
+    verb: Verb = Verb.ADMIN
+
+    def __post_init__(self) -> None:
+        if not all(_SEGMENT.fullmatch(segment) for segment in self.path.split("/")) or self.path.startswith("{"):
+            raise ValueError(f"'{self.path}' is no path of an operation: words in lower case and {{parameters}}")
+
+    @property
+    def parameters(self) -> list[str]:
+        """The names of the path's parameters."""
+        return _PARAMETER.findall(self.path)
+
+
+class OperationCall(msgspec.Struct, frozen=True):
+    """One call: the path's parameters, the body as plain JSON or None, and the known revision.
+
+    `revision` comes from the If-Match header and is None without it. If the result is an object
+    with the member `revision`, that becomes its ETag.
+    """
+
+    parameters: Mapping[str, str] = {}
+    body: Any = None
+    revision: int | None = None
 
 
 class Engine(ABC):

@@ -8,7 +8,7 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from tritonpy.api.device import Device, NoDevice
 from tritonpy.api.options import NoOptions, Options
@@ -19,7 +19,6 @@ from tritonpy.request_memory import RequestMemory
 if TYPE_CHECKING:
     from tritonpy.api.engine import Engine
     from tritonpy.auth.authorizer import Authorizer
-    from tritonpy.network.single_port import SinglePort
 
 
 class Transport:
@@ -60,6 +59,14 @@ class ClaimedAddress:
     close: Callable[[], None]
 
 
+class SharedPort(Protocol):
+    """A port that passes connections to several frontends, by their protocol."""
+
+    @property
+    def address(self) -> str:
+        """The address `host:port` for clients."""
+
+
 @dataclass(frozen=True, slots=True)
 class FrontendContext:
     """The environment of a frontend.
@@ -87,7 +94,7 @@ class FrontendContext:
     metrics: ModelMetrics = field(default_factory=lambda: ModelMetrics(CustomMetrics()))
     claim: Claim | None = None
     memory: RequestMemory = field(default_factory=RequestMemory)
-    single_port: SinglePort | None = None
+    single_port: SharedPort | None = None
     gpus: Device = field(default_factory=NoDevice)
 
 

@@ -7,8 +7,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tritonpy.api.engine import Engine, ModelGauges, ModelIndex, ModelMetadata, ModelStatistics, ServerMetadata
-from tritonpy.api.operation import Operation, OperationCall, OperationHandler
+from tritonpy.api.engine import (
+    Engine,
+    ModelGauges,
+    ModelIndex,
+    ModelMetadata,
+    ModelStatistics,
+    Operation,
+    OperationCall,
+    ServerMetadata,
+)
+from tritonpy.api.operation import OperationHandler
 from tritonpy.api.options import NoOptions, Options
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics.registry import FamilySnapshot

@@ -11,10 +11,11 @@ from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from tritonpy.api.authenticator import Authenticator, Principal, Verb
-    from tritonpy.auth.authorizer import Authorizer, Rights, bearer_token, joined_headers, make_authorizer
+    from tritonpy.auth.authorizer import Authorizer, Rights, bearer_token, joined_headers
     from tritonpy.auth.header_forwarding import HeaderForwarding, compile_pattern, keep_headers
     from tritonpy.auth.refreshed_value import ChangedFile, RefreshedValue
     from tritonpy.auth.restriction import ApiCategory, Restriction, RestrictionDenials, Restrictions, check_restrictions
+    from tritonpy.factories import make_authorizer
 
 __all__ = [
     "ApiCategory",
@@ -41,9 +42,10 @@ __getattr__ = lazy_names(
     __name__,
     {
         "tritonpy.api.authenticator": ("Authenticator", "Principal", "Verb"),
-        "tritonpy.auth.authorizer": ("Authorizer", "Rights", "bearer_token", "joined_headers", "make_authorizer"),
+        "tritonpy.auth.authorizer": ("Authorizer", "Rights", "bearer_token", "joined_headers"),
         "tritonpy.auth.header_forwarding": ("HeaderForwarding", "compile_pattern", "keep_headers"),
         "tritonpy.auth.refreshed_value": ("ChangedFile", "RefreshedValue"),
+        "tritonpy.factories": ("make_authorizer",),
         "tritonpy.auth.restriction": (
             "ApiCategory",
             "Restriction",

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import translate
 
 from tritonpy.api.authenticator import Authenticator, Principal, Verb
 from tritonpy.auth.denials import FORBIDDEN, UNAUTHENTICATED, Denials
-from tritonpy.config.server import ServerConfig, decode_options
-from tritonpy.custom_metrics import ModelMetrics
 from tritonpy.errors import PermissionDenied, Unauthenticated
-from tritonpy.plugins import PluginManager
 
 MAX_CREDENTIAL_LENGTH = 8192
 """The longest accepted credential, in characters. Longer ones match no principal."""
@@ -129,18 +125,3 @@ class Authorizer:
                 return authenticator, principal
         self._denials.note(UNAUTHENTICATED, verb, model)
         raise Unauthenticated("credentials are missing or unknown")
-
-
-HOOK = "tritonpy_authenticators"
-
-
-def make_authorizer(config: ServerConfig, plugins: PluginManager, metrics: ModelMetrics) -> Authorizer:
-    """Return the authorizer with the authenticators of `config.auth`, in that order.
-
-    Raises StartupError.
-    """
-    authenticators: dict[str, Authenticator] = {}
-    for name, raw in config.auth.items():
-        kind = plugins.get(HOOK, name, "authenticator").load()
-        authenticators[name] = kind(decode_options(kind.Options, raw, f"auth.{name}"))
-    return Authorizer(authenticators, config.access.open, Denials(metrics, logging.getLogger("tritonpy.auth")))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import accumulate, repeat
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +17,9 @@ import numpy.typing as npt
 from tritonpy.config.model_fit import shape_text
 from tritonpy.errors import Internal
 from tritonpy.types import CPU, DATATYPE_OF_NUMBER, DTYPES, Batch, InferRequest, InferResponse, Tensor, datatype_of
+from tritonpy.types.request import ExecutedModel
 from tritonpy_ipc.blocks import BlockRow, BlockView, Stack, block_ranges
 from tritonpy_ipc.signatures import Column, TensorSignature
-
-if TYPE_CHECKING:
-    from tritonpy.api.backend import ModelContext
 
 Array = npt.NDArray[Any]
 Allocate = Callable[[str, str, tuple[int, ...]], Array]
@@ -167,7 +165,7 @@ def scatter(batch: Batch, outputs: Mapping[str, Array | Tensor]) -> list[InferRe
     ]  # fmt: skip
 
 
-def _stack(model: ModelContext, requests: Sequence[InferRequest], tensors: Mapping[str, Tensor]) -> Stack | None:
+def _stack(model: ExecutedModel, requests: Sequence[InferRequest], tensors: Mapping[str, Tensor]) -> Stack | None:
     """Return the rows of all requests as one stack of numeric arrays, or None.
 
     It requires that all requests have the same number of rows and request all outputs.
@@ -198,7 +196,7 @@ def _signature(described: tuple[tuple[str, str, tuple[int, ...]], ...]) -> Tenso
     )
 
 
-def _columns(batch: Batch, model: ModelContext, tensors: Mapping[str, Tensor]) -> Mapping[str, Sequence[Tensor]]:
+def _columns(batch: Batch, model: ExecutedModel, tensors: Mapping[str, Tensor]) -> Mapping[str, Sequence[Tensor]]:
     """Return each output as its parts, one for each request."""
     requests, divided = batch.requests, {}
     if model.layout is not None:
@@ -217,7 +215,7 @@ def _columns(batch: Batch, model: ModelContext, tensors: Mapping[str, Tensor]) -
 
 
 def _keep_states(
-    batch: Batch, model: ModelContext, outputs: Mapping[str, Array | Tensor]
+    batch: Batch, model: ExecutedModel, outputs: Mapping[str, Array | Tensor]
 ) -> Mapping[str, Array | Tensor]:
     """Store the state outputs in `batch.new_states`; return the outputs for clients."""
     config = model.config
@@ -285,7 +283,7 @@ def _string_rows(tensor: Tensor, start: int, stop: int) -> Tensor:
     return Tensor(tensor.name, "BYTES", (stop - start, *tensor.shape[1:]), data)
 
 
-def _requested_outputs(model: ModelContext, request: InferRequest, tensors: Mapping[str, Tensor]) -> list[Tensor]:
+def _requested_outputs(model: ExecutedModel, request: InferRequest, tensors: Mapping[str, Tensor]) -> list[Tensor]:
     names = request.outputs
     if names is None:
         return list(tensors.values())
@@ -294,7 +292,7 @@ def _requested_outputs(model: ModelContext, request: InferRequest, tensors: Mapp
     return [tensors[name] for name in names]
 
 
-def _check_complete(batch: Batch, model: ModelContext, found: Mapping[str, Any]) -> None:
+def _check_complete(batch: Batch, model: ExecutedModel, found: Mapping[str, Any]) -> None:
     """Raise Internal for a missing output if an unknown name was returned, or no output at all.
 
     Only outputs that some request takes are checked. A backend may omit outputs if it returns
@@ -307,7 +305,7 @@ def _check_complete(batch: Batch, model: ModelContext, found: Mapping[str, Any])
             raise _missing(model, name, found)
 
 
-def _missing(model: ModelContext, name: str, found: Iterable[str], expected: Iterable[str] | None = None) -> Internal:
+def _missing(model: ExecutedModel, name: str, found: Iterable[str], expected: Iterable[str] | None = None) -> Internal:
     return Internal(
         f"model '{model.name}' returned no output '{name}', it returned: {_names(found) or 'nothing'}; "
         f"expected: {_names(expected or model.output_types)}"
@@ -327,7 +325,7 @@ def _described(value: object) -> str:
     return f"a value of type '{type(value).__name__}'"
 
 
-def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: str, role: str = "output") -> Tensor:
+def _as_tensor(model: ExecutedModel, name: str, value: Array | Tensor, datatype: str, role: str = "output") -> Tensor:
     if isinstance(value, Tensor):
         found = value.datatype
     else:
@@ -338,7 +336,7 @@ def _as_tensor(model: ModelContext, name: str, value: Array | Tensor, datatype: 
     return value if isinstance(value, Tensor) else Tensor.from_numpy(name, value)
 
 
-def _as_array(model: ModelContext, name: str, value: Any, datatype: str, role: str) -> Array:
+def _as_array(model: ExecutedModel, name: str, value: Any, datatype: str, role: str) -> Array:
     error: object = ""
     if value is not None:
         try:
@@ -358,7 +356,7 @@ def _datatype_of(array: Array) -> str:
         return str(array.dtype)
 
 
-def _check_rows(model: ModelContext, tensors: Mapping[str, Tensor], rows: int) -> None:
+def _check_rows(model: ExecutedModel, tensors: Mapping[str, Tensor], rows: int) -> None:
     for name, tensor in tensors.items():
         found = tensor.shape[0] if tensor.shape else 0
         if found != rows:

@@ -11,10 +11,12 @@ from tritonpy.api.engine import (
     ModelIndex,
     ModelMetadata,
     ModelStatistics,
+    Operation,
+    OperationCall,
     ServerMetadata,
     TensorMetadata,
 )
-from tritonpy.api.operation import Operation, OperationCall, OperationHandler
+from tritonpy.api.operation import OperationHandler
 from tritonpy.api.sharing import Sharing
 from tritonpy.api.trace_sink import TraceChanges, TraceSettings
 from tritonpy.custom_metrics import CustomMetrics, FamilySnapshot
@@ -245,7 +247,7 @@ class LocalEngine(Engine):
     ) -> bool:
         try:
             model = self._table.find(requests[0].model_name, requests[0].model_version)
-            return model.coalesced is not None and model.coalesced.infer(requests, refused)
+            return model.infer_coalesced(requests, refused)
         except (ModelClosed, TritonError):
             return False  # handled singly, requests get the error or find the new version
 

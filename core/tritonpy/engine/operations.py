@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tritonpy.api.operation import Operation, OperationCall, OperationHandler
+from tritonpy.api.engine import Operation, OperationCall
+from tritonpy.api.operation import OperationHandler
 from tritonpy.errors import NotFound, PluginError
 
 RESERVED_PATHS = frozenset(

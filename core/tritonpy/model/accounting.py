@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritonpy.api.backend import ModelContext
 from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.contexts import ModelContext
 from tritonpy.api.engine import ModelStatistics
 from tritonpy.config.server.sections import LatencySettings
 from tritonpy.model.delivery import RequestResponse

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 
-from tritonpy.api.backend import ModelContext
+from tritonpy.api.contexts import ModelContext
 from tritonpy.api.engine import ModelGauges, ModelStatistics
 from tritonpy.api.observer import Observer
 from tritonpy.api.scheduler import Scheduler
@@ -25,7 +25,6 @@ from tritonpy.errors import (
 )
 from tritonpy.model.accounting import Accounting
 from tritonpy.model.cache_key import CacheKeyBuilder
-from tritonpy.model.coalesced_requests import CoalescedRequests
 from tritonpy.model.delivery import ImmediateDelivery, OrderedDelivery, RequestResponse
 from tritonpy.model.model_cache import ModelResponseCache
 from tritonpy.model.model_closed import ModelClosed
@@ -114,7 +113,7 @@ class LoadedModel:
         self._postprocessor = ResponsePostprocessor(check.outputs, labels, config.max_batch_size > 0)
         self._cache: ModelResponseCache | None = None
         self._deadlines = Deadlines(timer)
-        self.coalesced: CoalescedRequests | None = None
+        self._takes_coalesced = False
         self._observers = observers
         self._delivery = OrderedDelivery() if config.dynamic_batching.preserve_ordering else ImmediateDelivery()
         self._lock = self.dispatcher.lock
@@ -137,8 +136,7 @@ class LoadedModel:
         """Set the scheduler; called once, before the first request."""
         self._scheduler = scheduler
         self._uses_instances = scheduler.uses_instances
-        if scheduler.uses_instances and self._cache is None and not self.decoupled:
-            self.coalesced = CoalescedRequests(self, self._check, self._deadlines)
+        self._takes_coalesced = scheduler.uses_instances and self._cache is None and not self.decoupled
         self.dispatcher.attach(scheduler)
 
     @property
@@ -273,20 +271,61 @@ class LoadedModel:
         request.owner = self
         self._delivery.register((request,))
 
-    def accept_coalesced(self, requests: Sequence[InferRequest]) -> bool:
-        """Accept and schedule coalesced requests together; called under the lock.
+    def infer_coalesced(
+        self, requests: Sequence[InferRequest], refused: Callable[[InferRequest, Exception], None]
+    ) -> bool:
+        """Accept requests that differ only in the values of their inputs, with one check and one lock acquisition.
 
-        False if that is not possible; then no request was accepted.
+        Equivalent to `infer` for each of them, from any thread. `refused` is called without any lock
+        for each one that is rejected. Returns False if the requests must be checked one by one.
+        Raises `ModelClosed` if the version takes no requests. In both cases none was accepted.
         """
-        if self._is_closing or any([request.cancelled for request in requests]):
+        if not self._takes_coalesced or not self._check.check_coalesced(requests):
             return False
-        if not self.dispatcher.offer_many(requests):
-            return False
-        self._in_flight += len(requests)
+        try:
+            with self._lock:
+                refusals = self._accept_coalesced(requests)
+        finally:
+            self._flush()
+        for request, error in refusals:
+            refused(request, error)
         for request in requests:
-            request.owner = self
-        self._delivery.register(requests)
+            if request.deadline_ns and request.owner is self:
+                self._deadlines.watch(request)
         return True
+
+    def _accept_coalesced(self, requests: Sequence[InferRequest]) -> list[tuple[InferRequest, Exception]]:
+        """Accept and schedule requests under the lock; return the rejected ones with their errors."""
+        now = now_ns()
+        for request in requests:
+            request.queued_ns = now
+            if not request.received_ns:
+                request.received_ns = now
+        cancelled = any([request.cancelled for request in requests])
+        if not self._is_closing and not cancelled and self.dispatcher.offer_many(requests):
+            self._in_flight += len(requests)
+            for request in requests:
+                request.owner = self
+            self._delivery.register(requests)
+            self.dispatcher.announce(len(requests), now)
+            return []
+        offer, count = self.dispatcher.offer, 0
+        refusals: list[tuple[InferRequest, Exception]] = []
+        for request in requests:
+            try:
+                self.accept(request)  # raises ModelClosed for the first request or for none
+            except Cancelled as error:
+                refusals.append((request, error))
+                continue
+            try:
+                offer(request)
+                count += 1
+            except Exception as error:
+                self.disown(request)
+                refusals.append((request, error))
+        if count:
+            self.dispatcher.announce(count, now)
+        return refusals
 
     def _enqueue(self, request: InferRequest) -> None:
         try:

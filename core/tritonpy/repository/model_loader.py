@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.backend import Backend
 from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.contexts import ModelContext
 from tritonpy.api.device import NoDevice, missing_plugin
 from tritonpy.api.load_cancellation import LoadCancellation
 from tritonpy.api.options import NoOptions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.device import Device, DeviceUnavailable, NoDevice
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig

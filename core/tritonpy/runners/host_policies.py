@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.config.problem import ConfigProblem
 from tritonpy.config.server import InvalidServerConfig
 from tritonpy.config.server.sections import HostPolicySettings, parse_cores

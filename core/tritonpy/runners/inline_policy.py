@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import ModelContext
 from tritonpy.config.parameters import parameter_bool
 from tritonpy.types import Batch
 from tritonpy_ipc.blocks import BlockView

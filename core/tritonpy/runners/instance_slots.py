@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.config.normalization import InstanceSpec, instance_specs
 from tritonpy_protos.model_config_pb2 import ModelInstanceGroup
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 
-from tritonpy.api.backend import Backend, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import ModelContext
 from tritonpy.errors import InvalidArgument
 from tritonpy.plugins.manager import PluginManager
 from tritonpy.runners.runner import RunnerFactory, RunnerServices

@@ -12,7 +12,8 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.engine import MemoryUsage
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.errors import Unavailable

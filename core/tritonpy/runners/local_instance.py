@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext, check_returned
+from tritonpy.api.backend import Backend, check_returned
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.errors import Unavailable
 from tritonpy.runners.batch_callbacks import BatchCallbacks

@@ -8,7 +8,8 @@ from concurrent.futures import Future
 from time import thread_time_ns
 from typing import TYPE_CHECKING
 
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.scheduler import UNBOUNDED
 from tritonpy.clock import now_ns
 from tritonpy.runners.batch_callbacks import BatchCallbacks

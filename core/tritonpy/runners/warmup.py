@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from tritonpy.api.backend import ModelContext
+from tritonpy.api.contexts import ModelContext
 from tritonpy.clock import now_ns
 from tritonpy.errors import Internal, InvalidArgument, TritonError, exception_text
 from tritonpy.runners.slot import Slot

@@ -14,7 +14,6 @@ from tritonpy.types.datatypes import (
     string_offsets,
 )
 from tritonpy.types.flow_control import FlowControl
-from tritonpy.types.region import CudaRegion, RegionKind, RegionMemory, RegionSlice, SystemRegion
 from tritonpy.types.request import (
     NO_PARAMETERS,
     Batch,
@@ -32,7 +31,7 @@ from tritonpy.types.request import (
     StreamSink,
     synthetic_parent,
 )
-from tritonpy.types.tensor import CPU, Tensor
+from tritonpy.types.tensor import CPU, CudaRegion, RegionKind, RegionMemory, RegionSlice, SystemRegion, Tensor
 from tritonpy.types.trace import Trace, TraceFamily, TraceLevel
 
 __all__ = [

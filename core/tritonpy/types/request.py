@@ -16,9 +16,8 @@ from tritonpy.errors import Internal, TritonError
 from tritonpy.types.tensor import Tensor
 
 if TYPE_CHECKING:
-    from tritonpy.api.backend import ModelContext
     from tritonpy.types.flow_control import FlowControl
-    from tritonpy.types.region import HeldRegions
+    from tritonpy_protos.model_config_pb2 import ModelConfig
 
 ParameterValue = str | int | bool | float
 NO_PARAMETERS: Mapping[str, ParameterValue] = {}
@@ -59,6 +58,19 @@ class Owner(Protocol):
 
     def cancel(self, request: InferRequest) -> None:
         """Drop `request` if it still waits in the queue."""
+
+
+class HeldRegions(Protocol):
+    """The regions that a request uses, held from `Engine.infer` to its final response."""
+
+    def finish(self, request: InferRequest, response: InferResponse) -> InferResponse:
+        """Write outputs to their regions; return the response without them, or an error.
+
+        Never raises.
+        """
+
+    def outputs(self, response: InferResponse) -> Sequence[Tensor]:
+        """Return the outputs of a finished response with the data that still exists. Never raises."""
 
 
 class _Unowned:
@@ -345,6 +357,16 @@ def _room(request: InferRequest) -> FlowControl:
 NO_TENSORS: tuple[Tensor, ...] = ()
 
 
+class ExecutedModel(Protocol):
+    """What a batch knows about its model: the part of `ModelContext` that gathering and scattering need."""
+
+    name: str
+    version: int
+    config: ModelConfig
+    output_types: Mapping[str, str]
+    layout: Any  # a `BatchLayout`, or None if every tensor is stacked rows
+
+
 class Batch(msgspec.Struct, eq=False, weakref=True):
     """One execution: its requests and the tensors that the scheduler adds.
 
@@ -362,7 +384,7 @@ class Batch(msgspec.Struct, eq=False, weakref=True):
     state_outputs: Sequence[str] = ()
     new_states: dict[str, Tensor] = msgspec.field(default_factory=dict)
     # Set by the runner before the backend receives the batch.
-    model: ModelContext | None = None
+    model: ExecutedModel | None = None
     instance: Any = None
     start_ns: int = 0
     input_end_ns: int = 0

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from plugins.workers.tests.worker_end import WorkerEnd
-from tritonpy.api.backend import InstanceContext, ModelContext
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.engine import Engine
 from tritonpy.api.options import NoOptions
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from plugins.workers.tests.fake_worker import model_context, nothing_more, registry_of
 from plugins.workers.tests.scripted_worker import ScriptedLauncher
 from plugins.workers.tests.worker_model import check_leaks
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.runners.host_policies import HostPolicy
 from tritonpy_testing.toy_engine import ToyEngine
 from tritonpy_workers.worker import Worker

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from plugins.workers.tests.worker_end import WorkerEnd
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.worker import Launcher, WorkerProcess
 from tritonpy.errors import Code
 from tritonpy.types import Tensor

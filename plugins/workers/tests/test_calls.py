@@ -18,7 +18,7 @@ from plugins.workers.tests.fake_worker import (
     tensor,
     worker_of,
 )
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.errors import Code, Unavailable
 from tritonpy.runners.slot import Slot
 from tritonpy.types import Batch, InferRequest, InferResponse, SequenceInfo

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from plugins.workers.tests.fake_worker import eventually, on_loop
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.runners.wakeups import Wakeups
 from tritonpy_workers.slot import WorkerSlot
 

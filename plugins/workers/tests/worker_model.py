@@ -15,8 +15,9 @@ import numpy as np
 
 from plugins.workers.tests.fake_worker import eventually, registry_of
 from plugins.workers.tests.scripted_worker import ScriptedLauncher, ScriptedWorker
-from tritonpy.api.backend import Backend, InstanceContext, ModelContext
+from tritonpy.api.backend import Backend
 from tritonpy.api.batch_policy import BatchPolicy
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.api.options import NoOptions
 from tritonpy.api.rate_limiter import NoRateLimiter, RateLimiter
 from tritonpy.api.scheduler import UNBOUNDED, Scheduler, SchedulerContext

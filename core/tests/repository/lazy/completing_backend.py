@@ -9,7 +9,8 @@ from tritonpy_protos.model_config_pb2 import ModelConfig
 from ...toys.hoard import HeldMemory, memory_backend
 
 if TYPE_CHECKING:
-    from tritonpy.api.backend import Backend, ModelContext
+    from tritonpy.api.backend import Backend
+    from tritonpy.api.contexts import ModelContext
 
 
 def completing(hoard: HeldMemory) -> type[Backend]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tritonpy.api.authenticator import Verb
-from tritonpy.api.operation import Operation, OperationHandler
+from tritonpy.api.engine import Operation
+from tritonpy.api.operation import OperationHandler
 
 MEMORY = Operation(
     "memory",

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from plugins.frontend_processes.tests.linked import linked
-from tritonpy.api.engine import Engine
-from tritonpy.api.operation import OperationCall
+from tritonpy.api.engine import Engine, OperationCall
 from tritonpy.api.router import ForwardingEngine
 from tritonpy.errors import Cancelled, DecoupledRefused
 from tritonpy.types import InferRequest, Tensor

@@ -143,6 +143,7 @@ class FrontendService:
             from tritonpy.auth import make_authorizer
 
             self._authorizer = make_authorizer(config, plugins, RemoteMetrics(link))
+        if self._authorizer is not None:
             await asyncio.to_thread(self._authorizer.start)
         self._memory = request_memory(config.request_memory, config.frontend_processes)
         self._reporting = self._loop.create_task(_report(self._memory, self._rpc, start.index))

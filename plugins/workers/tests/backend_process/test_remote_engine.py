@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from plugins.workers.tests.fake_worker import model_context, nothing_more, registry_of
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.api.engine import Engine
 from tritonpy.errors import Internal, InvalidArgument, ResourceExhausted, Unsupported
 from tritonpy.types import DTYPES, CallbackSink, InferRequest, InferResponse, OutputSpec, SequenceInfo, Tensor

@@ -9,7 +9,7 @@ import pytest
 
 from core.tests.toys.device import ToyDevice
 from plugins.workers.tests.backend_process.wire import context
-from tritonpy.api.backend import InstanceContext
+from tritonpy.api.contexts import InstanceContext
 from tritonpy.config.server.sections import DeviceSettings
 from tritonpy.errors import Internal
 from tritonpy_ipc import VERSION

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from plugins.workers.tests.fake_worker import model_context
-from tritonpy.api.backend import InstanceContext, ModelContext
+from tritonpy.api.contexts import InstanceContext, ModelContext
 from tritonpy.types import DTYPES, Batch, InferRequest, InferResponse, Tensor
 from tritonpy.types.request import UNOWNED
 from tritonpy_ipc import Endpoint, Frame, Kind
