@@ -279,7 +279,13 @@ def test_every_page_is_reachable_from_the_readme() -> None:
     assert sorted(relative(page) for page in pages - found) == []
 
 
-@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "ARCHITECTURE.md"], ids=relative)
+def test_the_architecture_page_is_short() -> None:
+    assert len((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()) <= 200
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")], ids=relative
+)
 def test_mentioned_paths_exist(page: Path) -> None:
     named = re.findall(
         r"`((?:core|protos|plugins|tests|bench|examples|docs)/[\w./-]*)`", page.read_text(encoding="utf-8")
@@ -289,6 +295,13 @@ def test_mentioned_paths_exist(page: Path) -> None:
 
 
 PROJECTS = [path.parent for pattern in ("*", "libs/*", "plugins/*") for path in ROOT.glob(f"{pattern}/pyproject.toml")]
+
+
+@pytest.mark.parametrize("project", PROJECTS, ids=relative)
+def test_every_distribution_has_a_readme_with_an_example(project: Path) -> None:
+    page = (project / "README.md").read_text(encoding="utf-8")
+    assert "```" in page or "\n    " in page
+    assert '\nreadme = "README.md"\n' in (project / "pyproject.toml").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("project", PROJECTS, ids=relative)
