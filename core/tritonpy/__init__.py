@@ -97,7 +97,7 @@ from tritonpy.hookspecs import hookimpl
 from tritonpy.installation import install_command
 from tritonpy.logs import LogChanges, LogSettings
 from tritonpy.model_log import ModelLog
-from tritonpy.network.tls_options import TlsOptions
+from tritonpy.network.frontend_options import HttpConnectionOptions, TlsOptions
 from tritonpy.private_folders import make_private_folder
 from tritonpy.redacted_urls import redact_urls
 from tritonpy.request_memory import ClientMemory, RequestMemory, RequestMemoryFull, Reservation
@@ -148,11 +148,7 @@ if TYPE_CHECKING:
     from tritonpy.config.model_json import config_from_json
     from tritonpy.decompression import decompressed
     from tritonpy.embedded_server import RunningServer, running_server
-    from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable
-    from tritonpy.network.delivery import delivered, unread
-    from tritonpy.network.http1.connection import HttpConnection
-    from tritonpy.network.http1.limits import HttpConnectionOptions
-    from tritonpy.network.http1.server import HttpServer
+    from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
     from tritonpy.network.port_claim import claim_port
     from tritonpy.network.tls_files import TlsFiles
     from tritonpy.network.unix_socket import UnixSocket, unix_path
@@ -222,9 +218,7 @@ __all__ = [
     "GpuShare",
     "HeaderForwarding",
     "HistogramSnapshot",
-    "HttpConnection",
     "HttpConnectionOptions",
-    "HttpServer",
     "InferRequest",
     "InferResponse",
     "InferStatistics",
@@ -389,12 +383,8 @@ _LAZY = {
         "tritonpy.config.model_files": ("resolve_model_file",),
         "tritonpy.config.model_fit": ("called_model", "needed_steps"),
         "tritonpy.decompression": ("decompressed",),
-        "tritonpy.network.acceptor": ("Acceptor", "Descriptors", "Evictable"),
+        "tritonpy.network.acceptor": ("Acceptor", "Descriptors", "Evictable", "delivered", "unread"),
         "tritonpy.network.port_claim": ("claim_port",),
-        "tritonpy.network.delivery": ("delivered", "unread"),
-        "tritonpy.network.http1.connection": ("HttpConnection",),
-        "tritonpy.network.http1.limits": ("HttpConnectionOptions",),
-        "tritonpy.network.http1.server": ("HttpServer",),
         "tritonpy.network.tls_files": ("TlsFiles",),
         "tritonpy.network.unix_socket": ("UnixSocket", "unix_path"),
         "tritonpy.runners.call_graph": ("check_model_call", "refused_model_call"),
