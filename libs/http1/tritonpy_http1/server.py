@@ -93,14 +93,18 @@ class HttpServer:
             self._config.ssl = tls
         self._loop = asyncio.get_running_loop()
         self.server_state = _State()
-        self._acceptor = None if make_acceptor is None else make_acceptor(
-            name,
-            self.connection,
-            self.server_state.connections,
-            log,
-            tls,
-            protocol.limits.head_s,
-            TOO_MANY_CONNECTIONS.wire(),
+        self._acceptor = (
+            None
+            if make_acceptor is None
+            else make_acceptor(
+                name,
+                self.connection,
+                self.server_state.connections,
+                log,
+                tls,
+                protocol.limits.head_s,
+                TOO_MANY_CONNECTIONS.wire(),
+            )
         )
 
     def serve(self, sockets: Sequence[socket.socket]) -> None:
