@@ -21,7 +21,7 @@ from distributions import ROOT, read_distributions
 
 CORE, PROTOS = "tritonpy", "tritonpy_protos"
 # They run where the core is not installed, or are of use to others.
-STANDALONE = ("tritonpy_ipc", "tritonpy_http2", PROTOS)
+STANDALONE = ("tritonpy_ipc", "tritonpy_http1", "tritonpy_http2", PROTOS)
 # The namespaces of the core that plugins and libraries import from, besides `tritonpy` itself. The modules of a
 # namespace that is a package are private.
 NAMESPACES = ("auth", "config", "execution", "frontend", "metrics", "plugins", "repository", "scheduling", "tracing")

@@ -17,14 +17,10 @@ if TYPE_CHECKING:
     from tritonpy.engine.operations import Operations
     from tritonpy.error_ids import internal_error
     from tritonpy.logs import LogChanges, LogSettings, follow_log_settings, log_settings
-    from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable
-    from tritonpy.network.delivery import delivered
-    from tritonpy.network.http1.connection import HttpConnection
-    from tritonpy.network.http1.limits import HttpConnectionOptions
-    from tritonpy.network.http1.server import HttpServer
+    from tritonpy.network.acceptor import Acceptor, Descriptors, Evictable, delivered, unread
+    from tritonpy.network.frontend_options import HttpConnectionOptions, TlsOptions
     from tritonpy.network.port_claim import claim_port
     from tritonpy.network.tls_files import TlsFiles
-    from tritonpy.network.tls_options import TlsOptions
     from tritonpy.network.unix_socket import UnixSocket, unix_path
     from tritonpy.plugins.manager import frontend_classes
     from tritonpy.request_memory import (
@@ -71,9 +67,7 @@ __all__ = [
     "FrontendContext",
     "FrontendHost",
     "FrontendHostContext",
-    "HttpConnection",
     "HttpConnectionOptions",
-    "HttpServer",
     "LogChanges",
     "LogSettings",
     "LoopQueueSink",
@@ -113,6 +107,7 @@ __all__ = [
     "request_memory",
     "string_offsets",
     "unix_path",
+    "unread",
 ]
 
 __getattr__ = lazy_names(
@@ -128,14 +123,10 @@ __getattr__ = lazy_names(
         "tritonpy.engine.operations": ("Operations",),
         "tritonpy.error_ids": ("internal_error",),
         "tritonpy.logs": ("LogChanges", "LogSettings", "follow_log_settings", "log_settings"),
-        "tritonpy.network.acceptor": ("Acceptor", "Descriptors", "Evictable"),
-        "tritonpy.network.delivery": ("delivered",),
-        "tritonpy.network.http1.connection": ("HttpConnection",),
-        "tritonpy.network.http1.limits": ("HttpConnectionOptions",),
-        "tritonpy.network.http1.server": ("HttpServer",),
+        "tritonpy.network.acceptor": ("Acceptor", "Descriptors", "Evictable", "delivered", "unread"),
         "tritonpy.network.port_claim": ("claim_port",),
         "tritonpy.network.tls_files": ("TlsFiles",),
-        "tritonpy.network.tls_options": ("TlsOptions",),
+        "tritonpy.network.frontend_options": ("HttpConnectionOptions", "TlsOptions"),
         "tritonpy.network.unix_socket": ("UnixSocket", "unix_path"),
         "tritonpy.plugins.manager": ("frontend_classes",),
         "tritonpy.request_memory": (

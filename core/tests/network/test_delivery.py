@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tritonpy.frontend import delivered
-from tritonpy.network import delivery
-from tritonpy.network.delivery import unread
+from tritonpy.frontend import delivered, unread
+from tritonpy.network import acceptor
 
 MUCH = bytes(16 * 2**20)
 BOUND_S = 30
@@ -16,7 +15,7 @@ BOUND_S = 30
 
 @pytest.fixture(autouse=True)
 def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "PERIOD_S", 0.001)
+    monkeypatch.setattr(acceptor, "PERIOD_S", 0.001)
 
 
 async def between(scenario: Callable[[asyncio.Transport, socket.socket], Awaitable[None]]) -> None:
@@ -71,7 +70,7 @@ def test_it_waits_until_the_client_has_everything() -> None:
 
 
 def test_a_client_that_does_not_read_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "STALL_TIMEOUT_S", 0.01)
+    monkeypatch.setattr(acceptor, "STALL_TIMEOUT_S", 0.01)
 
     async def scenario(transport: asyncio.Transport, _client: socket.socket) -> None:
         transport.write(MUCH)

@@ -1,14 +1,17 @@
-"""Accepting connections, with file descriptors in reserve for models, workers and files."""
+"""Connections of frontends: accepting with file descriptors in reserve, and delivery at the end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import errno
+import fcntl
 import functools
 import logging
 import socket
 import ssl
+import sys
+import termios
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Sequence
@@ -27,6 +30,8 @@ _SMALLEST_RESERVE = 16
 _LARGEST_RESERVE = 1024
 _GUARANTEED = 8  # connections that each listener may have when no other descriptors are left
 _EVICTED_SHARE = 16  # one in this many idle connections is closed when descriptors run out
+PERIOD_S = 0.05
+STALL_TIMEOUT_S = 5.0  # a client that reads nothing for this long is not waited for
 _acceptors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[Acceptor]] = weakref.WeakKeyDictionary()
 
 
@@ -290,3 +295,28 @@ class Acceptor:
             self._warn_at = now + _WARN_EVERY_S
             limit = self._descriptors.limit
             self._log.warning("%s %s: few of the %d file descriptors (ulimit -n) are free", self._name, event, limit)
+
+
+def unread(transport: asyncio.Transport) -> int:
+    """Return how many written bytes the client's machine has not acknowledged.
+
+    They are in the transport's buffer and in the kernel's, which may hold megabytes.
+    """
+    waiting, sock = transport.get_write_buffer_size(), transport.get_extra_info("socket")
+    if sock is not None:
+        with contextlib.suppress(OSError, ValueError):  # the socket is closed
+            waiting += int.from_bytes(fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    return waiting
+
+
+async def delivered(left: Callable[[], int]) -> None:
+    """Return when `left()`, the number of unread bytes, is 0 or stalls for STALL_TIMEOUT_S."""
+    before, until = left(), asyncio.get_running_loop().time() + STALL_TIMEOUT_S
+    while before:
+        await asyncio.sleep(PERIOD_S)
+        now, rest = asyncio.get_running_loop().time(), left()
+        if rest != before:
+            until = now + STALL_TIMEOUT_S
+        elif now >= until:
+            return
+        before = rest

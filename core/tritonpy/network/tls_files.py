@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tritonpy.errors import StartupError
-from tritonpy.network.tls_options import TlsOptions
+from tritonpy.network.frontend_options import TlsOptions
 
 
 class TlsFiles:

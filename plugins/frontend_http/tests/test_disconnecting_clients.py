@@ -14,10 +14,10 @@ import time
 import pytest
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from tritonpy.network.http1.connection import LingeringClose
 from tritonpy_frontend_http.infer_calls import HttpInferCall
 from tritonpy_frontend_http.protocol import InferCycle, InferProtocol
 from tritonpy_frontend_http.tls_options import HttpTlsOptions
+from tritonpy_http1.connection import LingeringClose
 
 from .raw_http import BODY, INFER, SECONDS, RawConnection, eventually, read_one, request
 

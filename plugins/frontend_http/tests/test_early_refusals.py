@@ -127,7 +127,7 @@ def test_a_very_long_body_closes_the_connection_on_every_route(server, path):
 
 
 def test_many_chunks_after_the_response_close_the_connection(server, monkeypatch):
-    monkeypatch.setattr("tritonpy.network.http1.connection.MAX_DROPPED", SMALL)
+    monkeypatch.setattr("tritonpy_http1.connection.MAX_DROPPED", SMALL)
     with connect(server) as raw:
         raw.sendall(request(chunked(b"x")[:-5], "transfer-encoding: chunked\r\n", "/nowhere", length=False))
         assert read_one(raw)[0] == 404

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import json
 
-from tritonpy.network.http1.connection import _disable_chunks as disable_chunks
+from tritonpy_http1.connection import _disable_chunks as disable_chunks
 
 from .raw_http import connect, read_to_end, request
 

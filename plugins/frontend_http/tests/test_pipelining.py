@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from tritonpy.network.http1.connection import MAX_AHEAD
+from tritonpy_http1.connection import MAX_AHEAD
 
 from .test_protocol import BODY, SECONDS, connect, read_reply_from, request, wait_until
 

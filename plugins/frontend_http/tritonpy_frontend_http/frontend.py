@@ -7,7 +7,16 @@ import socket
 from typing import TYPE_CHECKING
 
 from tritonpy import Engine
-from tritonpy.frontend import ClaimedAddress, Frontend, FrontendContext, HttpServer, unix_path
+from tritonpy.frontend import (
+    Acceptor,
+    ClaimedAddress,
+    Evictable,
+    Frontend,
+    FrontendContext,
+    delivered,
+    unix_path,
+    unread,
+)
 from tritonpy_frontend_http.http_service import HttpService
 from tritonpy_frontend_http.listeners import (
     BACKLOG,
@@ -18,9 +27,12 @@ from tritonpy_frontend_http.listeners import (
 )
 from tritonpy_frontend_http.options import HttpOptions
 from tritonpy_frontend_http.protocol import InferProtocol
+from tritonpy_http1 import HttpConnection, HttpLimits, HttpServer
 
 if TYPE_CHECKING:
     from tritonpy.frontend import UnixSocket
+
+Evictable.register(HttpConnection)  # it has the methods, but the library knows nothing of tritonpy
 
 
 class HttpFrontend(Frontend):
@@ -46,9 +58,9 @@ class HttpFrontend(Frontend):
         options, log = self.options, self.context.log
         self._service = composition = HttpService(engine, options, self.context)
         protocol = _protocol(composition)
-        protocol.limits = options.limits()
+        protocol.limits = HttpLimits.from_settings(options)
         tls = tls_context(options.tls, log) if options.tls.on else None
-        server = HttpServer("HTTP", composition.application, log, protocol, tls)
+        server = HttpServer("HTTP", composition.application, log, protocol, tls, Acceptor)
         if self.context.single_port is None:
             server.serve([self._listen()])
         else:
@@ -107,11 +119,13 @@ class HttpFrontend(Frontend):
 
     async def drain(self) -> None:
         """Refuse new connections and requests with 503; wait until all responses are delivered."""
-        if self._server is None or self._service is None:
+        server = self._server
+        if server is None or self._service is None:
             return
-        self._server.refuse_new_connections()
+        server.refuse_new_connections()
         await self._service.calls.drain()
-        await self._server.answered()
+        await server.answered()
+        await delivered(lambda: sum([unread(each.transport) for each in server.server_state.connections]))
 
     async def stop(self) -> None:
         """Close the remaining connections."""

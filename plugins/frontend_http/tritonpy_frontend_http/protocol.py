@@ -16,7 +16,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from tritonpy import TritonError, now_ns
-from tritonpy.frontend import ClientMemory, HttpConnection, RequestMemory, Reservation
+from tritonpy.frontend import ClientMemory, RequestMemory, Reservation
 from tritonpy_frontend_http.body_size import check_body_size, declared_size, is_unlimited
 from tritonpy_frontend_http.encode import JSON_TYPE, HttpResponse, encode_error
 from tritonpy_frontend_http.errors import error_body
@@ -24,6 +24,7 @@ from tritonpy_frontend_http.head_cache import HeadCache, RequestHead
 from tritonpy_frontend_http.infer_calls import HttpInferCall, InferCalls, Target
 from tritonpy_frontend_http.infer_path import infer_target
 from tritonpy_frontend_http.request_log import is_logging_requests
+from tritonpy_http1 import HttpConnection
 
 if TYPE_CHECKING:
     from tritonpy_frontend_http.access import CallContext

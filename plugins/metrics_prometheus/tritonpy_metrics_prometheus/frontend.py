@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 from prometheus_client import CollectorRegistry
 
 from tritonpy import Engine, Options, StartupError, now_ns
-from tritonpy.frontend import Frontend, FrontendContext, HttpConnection, HttpServer
+from tritonpy.frontend import Acceptor, Evictable, Frontend, FrontendContext
+from tritonpy_http1 import HttpConnection, HttpLimits, HttpServer
 from tritonpy_metrics_prometheus.application import MetricsApplication
 from tritonpy_metrics_prometheus.collector import EngineCollector
 from tritonpy_metrics_prometheus.cpu import PROC, CpuCollector
@@ -20,6 +21,8 @@ from tritonpy_metrics_prometheus.options import MetricsOptions
 
 BACKLOG = 128  # connections waiting to be accepted
 GRACE_S = 2  # time for scrapes in flight when the server stops
+
+Evictable.register(HttpConnection)  # it has the methods, but the library knows nothing of tritonpy
 
 
 class MetricsFrontend(Frontend):
@@ -38,8 +41,8 @@ class MetricsFrontend(Frontend):
         """Listen. Raises `StartupError` with address and port if that fails."""
         self._socket = _listen(self.options.host or self.context.host, self.options.port)
         application = self._authorized(MetricsApplication(self._registry(engine), self._executor))
-        connection = type("MetricsConnection", (HttpConnection,), {"limits": self.options.limits()})
-        self._server = HttpServer("metrics", application, self.context.log, connection)
+        connection = type("MetricsConnection", (HttpConnection,), {"limits": HttpLimits.from_settings(self.options)})
+        self._server = HttpServer("metrics", application, self.context.log, connection, make_acceptor=Acceptor)
         self._server.serve([self._socket])
 
     async def stop(self) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from tritonpy.network.acceptor import Evictable
-from tritonpy.network.http1.limits import HttpLimits
-from tritonpy.network.http1.refusal import (
+from tritonpy_http1.limits import HttpLimits
+from tritonpy_http1.refusal import (
     BODY_TOO_LONG,
     HEAD_TOO_LARGE,
     STOPPING,
@@ -119,7 +118,7 @@ class LingeringClose(asyncio.Protocol):
         self._protocol.connection_lost(exc)
 
 
-class HttpConnection(HttpToolsProtocol, Evictable):
+class HttpConnection(HttpToolsProtocol):
     """uvicorn's protocol with `limits`.
 
     One timer per connection checks them; requests add no timers.

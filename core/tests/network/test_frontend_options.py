@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tritonpy.config.server import InvalidServerConfig, decode_options
-from tritonpy.network.tls_options import TlsOptions
+from tritonpy.network.frontend_options import TlsOptions
 
 PAIR = {"certificate_file": "c", "key_file": "k"}
 

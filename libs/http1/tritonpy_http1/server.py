@@ -7,16 +7,14 @@ import logging
 import math
 import socket
 import ssl
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
 
 import uvicorn
 from uvicorn.server import ServerState
 
-from tritonpy.network.acceptor import Acceptor
-from tritonpy.network.delivery import delivered, unread
-from tritonpy.network.http1.connection import HttpConnection
-from tritonpy.network.http1.refusal import TOO_MANY_CONNECTIONS
+from tritonpy_http1.connection import HttpConnection
+from tritonpy_http1.refusal import TOO_MANY_CONNECTIONS
 
 _LATE_S = 0.25  # time for the last connections to read that the server is stopping
 _CHECK_S = 0.01
@@ -29,10 +27,48 @@ class _State(ServerState):
     accepting = True  # False: new connections are refused
 
 
+class Acceptor(Protocol):
+    """Accepts the connections of listening sockets on the running event loop."""
+
+    def listen(self, sockets: Sequence[socket.socket]) -> None:
+        """Accept from `sockets`, which are non-blocking and listening. `close` closes them."""
+
+    def adopt(self, accepted: socket.socket) -> None:
+        """Serve a connection that another listener accepted."""
+
+    def close(self) -> None:
+        """Stop listening, after the connections that the kernel has completed are accepted."""
+
+    async def closed(self) -> None:
+        """Return when no connection is in its handshake. It is called after `close`."""
+
+
+class MakeAcceptor(Protocol):
+    """Returns an acceptor for a server."""
+
+    def __call__(
+        self,
+        name: str,
+        make: Callable[[], asyncio.BaseProtocol],
+        connections: Collection[object],
+        log: logging.Logger,
+        tls: ssl.SSLContext | None,
+        handshake_s: float,
+        refusal: bytes,
+        /,
+    ) -> Acceptor:
+        """Return an acceptor whose connections have the protocol objects that `make` returns.
+
+        `connections` are the open ones. `refusal` is the response to a connection that cannot be
+        served, and `handshake_s` the timeout of a handshake with `tls`.
+        """
+
+
 class HttpServer:
     """Serves the ASGI `application` with connections of the class `protocol`.
 
-    `name` is the frontend's name for the log.
+    `name` is the server's name for the log. `make_acceptor` makes the acceptor for `serve` and
+    `accept`. Without it the server's only connections are those of `connection`.
     """
 
     def __init__(
@@ -42,6 +78,7 @@ class HttpServer:
         log: logging.Logger,
         protocol: type[HttpConnection] = HttpConnection,
         tls: ssl.SSLContext | None = None,
+        make_acceptor: MakeAcceptor | None = None,
     ) -> None:
         self._name = name
         self._log = log
@@ -56,22 +93,28 @@ class HttpServer:
             self._config.ssl = tls
         self._loop = asyncio.get_running_loop()
         self.server_state = _State()
-        self._acceptor = Acceptor(
-            name,
-            self.connection,
-            self.server_state.connections,
-            log,
-            tls,
-            protocol.limits.head_s,
-            TOO_MANY_CONNECTIONS.wire(),
+        self._acceptor = (
+            None
+            if make_acceptor is None
+            else make_acceptor(
+                name,
+                self.connection,
+                self.server_state.connections,
+                log,
+                tls,
+                protocol.limits.head_s,
+                TOO_MANY_CONNECTIONS.wire(),
+            )
         )
 
     def serve(self, sockets: Sequence[socket.socket]) -> None:
         """Accept connections from non-blocking listening sockets, and close them at the end."""
+        assert self._acceptor is not None  # noqa: S101
         self._acceptor.listen(sockets)
 
     def accept(self, accepted: socket.socket) -> None:
         """Serve a connection that another listener accepted."""
+        assert self._acceptor is not None  # noqa: S101
         self._acceptor.adopt(accepted)
 
     def connection(self) -> HttpConnection:
@@ -100,13 +143,9 @@ class HttpServer:
             await asyncio.sleep(_USED_CHECK_S)
 
     async def answered(self) -> None:
-        """Return when the running ASGI requests are finished and clients have read their responses.
-
-        Clients that do not read are not waited for.
-        """
+        """Return when the running ASGI requests are finished."""
         while self.server_state.tasks:
             await asyncio.wait(set(self.server_state.tasks))
-        await delivered(lambda: sum([unread(each.transport) for each in self.server_state.connections]))
 
     async def stop(self, grace_s: float = 0.0) -> None:
         """Close the port, then all connections.
@@ -116,8 +155,9 @@ class HttpServer:
         self.refuse_new_connections()
         connections = self.server_state.connections
         before = set(connections)
-        self._acceptor.close()
-        await self._acceptor.closed()
+        if self._acceptor is not None:
+            self._acceptor.close()
+            await self._acceptor.closed()
         if grace_s and self.server_state.tasks:
             await asyncio.wait(set(self.server_state.tasks), timeout=grace_s)
         for connection in before & connections:

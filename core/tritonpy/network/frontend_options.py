@@ -1,4 +1,4 @@
-"""The `tls` section of a frontend's options."""
+"""Options that frontends share: the `tls` section, and limits of HTTP connections."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from tritonpy.api.options import Options
+from tritonpy.config.server.expectation import ByteSize
 
 
 class TlsOptions(Options, frozen=True):
@@ -35,3 +36,22 @@ class TlsOptions(Options, frozen=True):
     def on(self) -> bool:
         """Whether the port is encrypted."""
         return self.mutual or (bool(self.certificate_file or self.key_file) if self.enabled is None else self.enabled)
+
+
+class HttpConnectionOptions(Options, frozen=True):
+    """Options of a frontend that limit its connections."""
+
+    keep_alive_s: Annotated[int, Meta(ge=0, description="Seconds after which an idle connection is closed")] = 75
+    head_timeout_s: Annotated[
+        float, Meta(gt=0, description="Seconds within which the head of a request must arrive")
+    ] = 60
+    body_timeout_s: Annotated[
+        float, Meta(gt=0, description="Seconds without progress of a body, or of a client that reads a response")
+    ] = 300
+    max_head_size: Annotated[ByteSize, Meta(gt=0, description="Maximum size in bytes of request line and headers")] = (
+        64 * 1024
+    )
+    max_headers: Annotated[int, Meta(gt=0, description="Maximum number of headers of a request")] = 1000
+    max_connections: Annotated[
+        int, Meta(ge=0, description="Maximum number of connections, 0 for no limit; others get status 503")
+    ] = 0
