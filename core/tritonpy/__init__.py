@@ -156,6 +156,7 @@ if TYPE_CHECKING:
     from tritonpy.network.port_claim import claim_port
     from tritonpy.network.tls_files import TlsFiles
     from tritonpy.network.unix_socket import UnixSocket, unix_path
+    from tritonpy.repository.residency import ResidencyContext, ResidencyPolicy
     from tritonpy.runners.call_graph import check_model_call, refused_model_call
     from tritonpy.runners.runner import RunnerFactory
     from tritonpy.tracing.protocol_settings import trace_changes, trace_texts
@@ -281,6 +282,8 @@ __all__ = [
     "RequestMemory",
     "RequestMemoryFull",
     "Reservation",
+    "ResidencyContext",
+    "ResidencyPolicy",
     "ResourceExhausted",
     "ResponseStatistics",
     "Restriction",
@@ -397,6 +400,7 @@ _LAZY = {
         "tritonpy.network.http1.server": ("HttpServer",),
         "tritonpy.network.tls_files": ("TlsFiles",),
         "tritonpy.network.unix_socket": ("UnixSocket", "unix_path"),
+        "tritonpy.repository.residency": ("ResidencyContext", "ResidencyPolicy"),
         "tritonpy.runners.call_graph": ("check_model_call", "refused_model_call"),
         "tritonpy.runners.runner": ("RunnerFactory",),
         "tritonpy.embedded_server": ("RunningServer", "running_server"),

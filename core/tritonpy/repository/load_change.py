@@ -153,8 +153,7 @@ class InstanceUpdater:
 
 
 if TYPE_CHECKING:
-    from tritonpy.repository.budget.load_deadline import LoadDeadline
-    from tritonpy.repository.budget.memory_budget import MemoryBudget
+    from tritonpy.repository.memory_budget import LoadDeadline, MemoryBudget
 
 
 @dataclass(frozen=True, slots=True)

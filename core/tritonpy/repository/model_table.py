@@ -5,16 +5,15 @@ from __future__ import annotations
 import enum
 import threading
 from collections.abc import Collection, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.errors import InvalidArgument, NotFound, Unavailable
 from tritonpy.model.loaded_model import LoadedModel
-from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
+    from tritonpy.repository.residency import ResidencyPolicy
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 UNLOADED = "unloaded"
@@ -62,19 +61,6 @@ class Entry:
     failed: bool = False
 
 
-class LazyLoader(Protocol):
-    """Loads lazy models on behalf of the table."""
-
-    def hold(self, request: InferRequest) -> bool:
-        """Own `request` until its model is loaded; False if the model is not lazy."""
-
-    def start_load(self, name: str) -> None:
-        """Start to load a model."""
-
-    def handover(self, key: str, models: Mapping[int, LoadedModel]) -> AbstractContextManager[None]:
-        """Pass waiting requests to `models` before others can find them."""
-
-
 class ModelTable:
     """The models by qualified name. Lookups take no lock; changes are made under one.
 
@@ -82,7 +68,7 @@ class ModelTable:
     """
 
     def __init__(self) -> None:
-        self.lazy_loader: LazyLoader | None = None
+        self.lazy_loader: ResidencyPolicy | None = None
         self._entries: dict[str, Entry] = {}
         self._lock = threading.Lock()
 
