@@ -6,8 +6,8 @@ import random
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from tritonpy.repository.budget.eviction import ResidentModel, choose_evictions
-from tritonpy.repository.budget.sizes import MemoryLimits
+from tritonpy_residency.eviction import ResidentModel, choose_evictions
+from tritonpy_residency.sizes import MemoryLimits
 
 NEVER = 1 << 60
 

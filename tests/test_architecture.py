@@ -30,8 +30,8 @@ SKIPPED = {".venv", ".test-venv", "build", "dist", "__pycache__"}
 MAX_LINES = 700
 MAX_FUNCTION_LINES = 60
 # The core shrinks: these limits go down with every part that becomes a plugin, and never up.
-MAX_CORE_LINES = 29_272
-MAX_CORE_FILES = 224
+MAX_CORE_LINES = 27_800
+MAX_CORE_FILES = 205
 SMALL = 60  # a module with fewer lines needs two importers
 # Public functions that are a topic of their own, and the core's plugin, which an entry point names.
 SMALL_WITH_ONE_IMPORTER = frozenset(
@@ -118,7 +118,6 @@ def test_a_small_module_of_the_core_has_two_importers() -> None:
         and len(importers[name] - {path}) < 2
         and not path.name.startswith("__")
         and path.stem not in SMALL_WITH_ONE_IMPORTER
-        and path.parent.name not in {"budget", "lazy"}
     ] == []
 
 

@@ -26,7 +26,7 @@ from tests.conftest import ROOT
 from tritonpy import Backend, MemoryUsage, ModelContext, hookimpl
 from tritonpy.api.backend import Array
 from tritonpy.metrics import SERVER_METRICS
-from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
+from tritonpy_residency.policy import LruPolicy
 from tritonpy_testing import ModelRepository, RunningServer, running_server
 
 SIZE = 1 << 20
@@ -138,16 +138,16 @@ class Client:
 def spied_evictions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that receives the number of requests of each evicted version."""
     seen: list[int] = []
-    evict = LazyModelManager.evict
+    evict = LruPolicy.evict
 
-    def spied(self: LazyModelManager, key: str) -> bool:
+    def spied(self: LruPolicy, key: str) -> bool:
         models = self._table.ready(key)
         gone = evict(self, key)
         if gone:
             seen.append(sum(model.in_flight for model in models))
         return gone
 
-    monkeypatch.setattr(LazyModelManager, "evict", spied)
+    monkeypatch.setattr(LruPolicy, "evict", spied)
     return seen
 
 
@@ -277,8 +277,8 @@ def test_disconnects_during_a_load_leave_nothing_behind(
     model_repository: ModelRepository, meter: MemoryMeter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
-    load = LazyModelManager._load
-    monkeypatch.setattr(LazyModelManager, "_load", lambda self, cold: (gate.wait(120), load(self, cold))[1])
+    load = LruPolicy._load
+    monkeypatch.setattr(LruPolicy, "_load", lambda self, cold: (gate.wait(120), load(self, cold))[1])
     with measured_server(model_repository, meter, 1, budget="1MiB") as server:
         connections = [http.client.HTTPConnection(server.http) for _ in range(20)]
         for connection in connections:

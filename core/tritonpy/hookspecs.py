@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from tritonpy.api.scheduler import Scheduler
     from tritonpy.api.sharing import Sharing
     from tritonpy.api.trace_sink import TraceSink
+    from tritonpy.repository.residency import ResidencyPolicy
     from tritonpy.runners.runner import RunnerFactory
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
@@ -80,6 +81,11 @@ def tritonpy_batch_policies() -> Mapping[str, type[BatchPolicy] | str]:  # type:
 @hookspec
 def tritonpy_repositories() -> Mapping[str, type[Repository] | str]:  # type: ignore[empty-body]
     """Model repositories, by URL scheme."""
+
+
+@hookspec
+def tritonpy_residency_policies() -> Mapping[str, type[ResidencyPolicy] | str]:  # type: ignore[empty-body]
+    """Residency policies, by name: "lru" serves lazy models and `memory:` of server.yaml."""
 
 
 @hookspec

@@ -15,7 +15,6 @@ from tritonpy.api.observer import Observer
 from tritonpy.api.options import SERVER_VERSION
 from tritonpy.api.rate_limiter import RateLimiter
 from tritonpy.config.server import ServerConfig
-from tritonpy.config.server.sections import MemorySettings
 from tritonpy.custom_metrics import CustomMetrics, ModelMetrics
 from tritonpy.engine.lifecycle import ServerState
 from tritonpy.engine.local import EXTENSIONS, LocalEngine
@@ -324,7 +323,7 @@ def build(config: ServerConfig, plugins: PluginManager | None = None, limiter: R
     engine.attach(repository)
     if sharing is not None:
         engine.share(sharing)
-    _offer_memory(config, engine, repository)
+    engine.offer(repository.operations())
     authorizer = make_authorizer(config, plugins, ModelMetrics(metrics))
     kept_headers = frozenset[str]() if sharing is None else sharing.headers()
     front = make_router_chain(engine, config, plugins, metrics)
@@ -392,13 +391,6 @@ def _single_port(config: ServerConfig) -> SinglePort | None:
     from tritonpy.network.single_port import SinglePort
 
     return SinglePort(config.host, config.single_port)
-
-
-def _offer_memory(config: ServerConfig, engine: LocalEngine, repository: RepositoryManager) -> None:
-    if config.memory != MemorySettings():
-        from tritonpy.repository.budget.operation import memory_operation
-
-        engine.offer(memory_operation(repository.memory))
 
 
 def _events(plugins: PluginManager, host: FrontendHost | None) -> ModelEvents:

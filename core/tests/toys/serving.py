@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import tritonpy_rate_limiter
+import tritonpy_residency
 import tritonpy_workers
 from tritonpy.api.backend import Backend
 from tritonpy.api.engine import Engine
@@ -49,11 +50,12 @@ class ToyPlugin:
 
 
 def toy_plugins(*plugins: object) -> PluginManager:
-    """Return a plugin manager with those of the core, the workers, the rate limiter and `plugins`, without installed plugins."""
+    """Return a plugin manager with those of the core, the workers, the rate limiter, the residency policy and `plugins`, without installed plugins."""
     manager = make_plugin_manager(discover=False)
     manager.register(builtin, "core")
     manager.register(tritonpy_workers, "workers")
     manager.register(tritonpy_rate_limiter, "rate limiter")
+    manager.register(tritonpy_residency, "residency")
     for number, plugin in enumerate(plugins):
         manager.register(plugin, f"toy{number}")
     manager.check()

@@ -31,6 +31,7 @@ PACKAGES = {
     },
     "tritonpy_runners": {"process": "tritonpy-workers"},
     "tritonpy_rate_limiters": {"execution_count": "tritonpy-rate-limiter"},
+    "tritonpy_residency_policies": {"lru": "tritonpy-residency"},
     "tritonpy_repositories": {
         "s3": "tritonpy-repo-cloud[s3]",
         "gs": "tritonpy-repo-cloud[gs]",

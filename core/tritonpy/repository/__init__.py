@@ -1,4 +1,4 @@
-"""Model repositories and their agents, and loading, reloading and unloading of models.
+"""Model repositories and their agents; loading, unloading and residency of models.
 
 Plugins import the names below from here. The modules of the package import each other directly.
 """
@@ -14,19 +14,58 @@ if TYPE_CHECKING:
     from tritonpy.api.load_cancellation import LoadCancellation
     from tritonpy.api.repo_agent import AgentAction, AgentModel, RepoAgent
     from tritonpy.api.repository import ModelChanged, ModelListing, Repository, RepositoryContext, named_versions
+    from tritonpy.clock import epoch_ms
+    from tritonpy.config.server.sections import HOST, MemorySettings
+    from tritonpy.model.loaded_model import LoadedModel
+    from tritonpy.model.model_closed import ModelClosed
     from tritonpy.private_folders import make_private_folder
     from tritonpy.redacted_urls import redact_urls
+    from tritonpy.repository.dependencies import is_ensemble
+    from tritonpy.repository.memory_reservation import InsufficientCapacity, LoadDeadline, MemoryReservation
+    from tritonpy.repository.model_table import LazyListing, ModelTable, State
+    from tritonpy.repository.prepared_model import PreparedModel
+    from tritonpy.repository.residency import (
+        EnsembleMembers,
+        MemoryBudget,
+        ModelPlacement,
+        ResidencyContext,
+        ResidencyPolicy,
+    )
+    from tritonpy.runners.deadlines import Deadlines
+    from tritonpy.runners.timer import Timer
+    from tritonpy.types.request import UNOWNED
 
 __all__ = [
+    "HOST",
+    "UNOWNED",
     "AgentAction",
     "AgentModel",
+    "Deadlines",
+    "EnsembleMembers",
+    "InsufficientCapacity",
+    "LazyListing",
     "LoadCancellation",
+    "LoadDeadline",
+    "LoadedModel",
+    "MemoryBudget",
+    "MemoryReservation",
+    "MemorySettings",
     "ModelChanged",
+    "ModelClosed",
     "ModelIndex",
     "ModelListing",
+    "ModelPlacement",
+    "ModelTable",
+    "PreparedModel",
     "RepoAgent",
     "Repository",
     "RepositoryContext",
+    "ResidencyContext",
+    "ResidencyPolicy",
+    "State",
+    "Timer",
+    "epoch_ms",
+    "is_ensemble",
     "make_private_folder",
     "named_versions",
     "redact_urls",
@@ -45,7 +84,29 @@ __getattr__ = lazy_names(
             "RepositoryContext",
             "named_versions",
         ),
+        "tritonpy.clock": ("epoch_ms",),
+        "tritonpy.config.server.sections": ("HOST", "MemorySettings"),
+        "tritonpy.model.loaded_model": ("LoadedModel",),
+        "tritonpy.model.model_closed": ("ModelClosed",),
         "tritonpy.private_folders": ("make_private_folder",),
         "tritonpy.redacted_urls": ("redact_urls",),
+        "tritonpy.repository.dependencies": ("is_ensemble",),
+        "tritonpy.repository.memory_reservation": (
+            "InsufficientCapacity",
+            "LoadDeadline",
+            "MemoryReservation",
+        ),
+        "tritonpy.repository.model_table": ("LazyListing", "ModelTable", "State"),
+        "tritonpy.repository.prepared_model": ("PreparedModel",),
+        "tritonpy.repository.residency": (
+            "EnsembleMembers",
+            "MemoryBudget",
+            "ModelPlacement",
+            "ResidencyContext",
+            "ResidencyPolicy",
+        ),
+        "tritonpy.runners.deadlines": ("Deadlines",),
+        "tritonpy.runners.timer": ("Timer",),
+        "tritonpy.types.request": ("UNOWNED",),
     },
 )

@@ -153,8 +153,8 @@ class InstanceUpdater:
 
 
 if TYPE_CHECKING:
-    from tritonpy.repository.budget.load_deadline import LoadDeadline
-    from tritonpy.repository.budget.memory_budget import MemoryBudget
+    from tritonpy.repository.memory_reservation import LoadDeadline
+    from tritonpy.repository.residency import MemoryBudget
 
 
 @dataclass(frozen=True, slots=True)

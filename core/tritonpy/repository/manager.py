@@ -8,30 +8,32 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tritonpy.api.engine import ModelIndex
 from tritonpy.api.repository import Repository
 from tritonpy.config.model_fit import qualified_name
 from tritonpy.config.server.sections import MemorySettings
-from tritonpy.errors import Internal, InvalidArgument, TritonError
+from tritonpy.errors import Internal, InvalidArgument, StartupError, TritonError, Unavailable
 from tritonpy.model.loaded_model import LoadedModel
 from tritonpy.repository.draining import Drainer
 from tritonpy.repository.ensemble_reconciler import EnsembleReconciler
-from tritonpy.repository.lazy.lazy_choice import lazy_choice
+from tritonpy.repository.lazy_choice import LazyChoice, lazy_choice
 from tritonpy.repository.load_attempts import SLOW_S, LoadThreads, load_many
+from tritonpy.repository.memory_reservation import InsufficientCapacity, LoadDeadline
 from tritonpy.repository.model_loader import ModelLoader
 from tritonpy.repository.model_operations import LoadRequest, ModelOperations
-from tritonpy.repository.model_table import ModelTable, State
+from tritonpy.repository.model_table import LazyListing, ModelTable, State
 from tritonpy.repository.overrides import check_file_names
-from tritonpy.repository.sources import DUPLICATE, Scan, Sources
+from tritonpy.repository.residency import ResidencyContext
+from tritonpy.repository.sources import DUPLICATE, FoundModel, Scan, Sources
 from tritonpy.repository.version_loader import VersionLoader
+from tritonpy.repository.versions import version_folders, versions_to_load
 
 if TYPE_CHECKING:
-    from tritonpy.repository.budget.load_deadline import LoadDeadline
-    from tritonpy.repository.budget.memory_budget import MemoryBudget
-    from tritonpy.repository.budget.report import BudgetReport
-    from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
+    from tritonpy.api.engine import Operation
+    from tritonpy.api.operation import OperationHandler
+    from tritonpy.repository.residency import ResidencyPolicy
 
 DEFAULT_MEMORY = MemorySettings()
 REMOVED = "model is no longer in a repository"
@@ -86,10 +88,9 @@ class RepositoryManager:
         self._requested: set[str] = set()
         self._guard = threading.Lock()
         self._memory = memory
-        self._lazy: LazyModelManager | None = None
-        self._report: BudgetReport
+        self._residency: ResidencyPolicy | None = None
         if memory != DEFAULT_MEMORY:
-            self._ensure_lazy()
+            self._ensure_residency()
 
     def load_all(self, names: Collection[str] | None = None) -> dict[str, TritonError]:
         """Load the models `names`, or all models, and return the failures by name.
@@ -180,7 +181,7 @@ class RepositoryManager:
             key
             for key, model in found.models.items()
             if self._models.is_changed(LoadRequest(key, model.listing.name, model))
-            and not (self._lazy is not None and self._lazy.is_current(key, model))
+            and not self._is_current_lazy(key, model)
         ]
         removed = {key for key in (*self._models.active_models(), *self._lazy_keys()) if key not in found.models}
         for key in sorted(removed):
@@ -207,10 +208,9 @@ class RepositoryManager:
                 key, f"still serves the previous load; the last load failed: {error.message.rstrip()}"
             )
 
-    def memory(self) -> dict[str, Any]:
-        """Return the report on memory and lazy models."""
-        self._ensure_lazy()
-        return self._report.as_dict()
+    def operations(self) -> Mapping[Operation, OperationHandler]:
+        """Return the management operations of the residency policy; none without one."""
+        return {} if self._residency is None else self._residency.operations()
 
     def index(self, ready: bool) -> list[ModelIndex]:
         """List every model in the repositories and every loaded model."""
@@ -251,8 +251,8 @@ class RepositoryManager:
     def stop_loading(self) -> None:
         """Reject further loads, and cancel those in progress."""
         self._models.stop_loading()
-        if self._lazy is not None:
-            self._lazy.models.stop()
+        if self._residency is not None:
+            self._residency.stop()
         self._sources.interrupt()
 
     def watch(self, changed: Callable[[], None]) -> None:
@@ -261,10 +261,8 @@ class RepositoryManager:
 
     def close(self) -> None:
         """Close the repositories."""
-        if self._lazy is not None:
-            self._lazy.models.close()
-        if self._models.memory is not None:
-            self._models.memory.close()
+        if self._residency is not None:
+            self._residency.close()
         self._drainer.close()
         self._sources.close()
 
@@ -283,8 +281,8 @@ class RepositoryManager:
             ]
             with self._guard:
                 self._requested.difference_update(removed)
-            if self._lazy is not None:
-                self._lazy.models.remove(removed)
+            if self._residency is not None:
+                self._residency.remove(removed)
             if not versions:
                 self._models.unload(names)
             followed = {member for key in removed for member in members.get(key, ())}
@@ -314,7 +312,8 @@ class RepositoryManager:
     def _register_lazy(self, request: LoadRequest, *, as_member: bool = False) -> bool:
         """Return whether a model is lazy, and register it if so.
 
-        Raises `InvalidArgument` for an invalid `lazy` or `pinned` parameter.
+        Raises `InvalidArgument` for an invalid `lazy` or `pinned` parameter, or if no residency
+        policy is installed.
         """
         key, found = request.key, request.found
         config_name = self._loader.load_context.config_name
@@ -323,48 +322,91 @@ class RepositoryManager:
             choice = lazy_choice(found, request.config, config_name, self._memory, as_member=as_member)
         if choice is not None and found is not None:
             self._names[key] = request.name
-            self._ensure_lazy().add(key, found, choice, request.config)
-        elif self._lazy is not None:
-            self._lazy.models.remove([key])
+            listing = found.listing
+            policy = self._residency_for(request.name)
+            policy.add(
+                key,
+                listing.name,
+                self._lazy_listing(found, choice),
+                listing.fingerprint,
+                choice.pinned,
+                request.config,
+            )
+        elif self._residency is not None:
+            self._residency.remove([key])
         return choice is not None
 
+    def _lazy_listing(self, found: FoundModel, choice: LazyChoice) -> LazyListing:
+        listing = found.listing
+        versions, _ = versions_to_load(choice.config, version_folders(listing.files)[0])
+        return LazyListing(self._loader.describe(choice.config, listing), tuple(versions))
+
     def _lazy_keys(self) -> list[str]:
-        return [] if self._lazy is None else [model.key for model in self._lazy.models.all()]
+        return [] if self._residency is None else self._residency.keys()
 
-    def _ensure_lazy(self) -> LazyModelManager:
+    def _is_current_lazy(self, key: str, found: FoundModel) -> bool:
+        """Return whether a model is lazy, has the files of `found`, and is not loaded."""
+        return (
+            self._residency is not None
+            and self._residency.fingerprint(key) == found.listing.fingerprint
+            and not self._table.ready(key)
+        )
+
+    def _residency_for(self, name: str) -> ResidencyPolicy:
+        try:
+            return self._ensure_residency()
+        except StartupError as error:
+            raise InvalidArgument(f"model '{name}': {error}") from error
+
+    def _ensure_residency(self) -> ResidencyPolicy:
         with self._guard:
-            if self._lazy is None:
-                from tritonpy.repository.budget.report import BudgetReport
-                from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
-
-                self._lazy = LazyModelManager(
-                    self._table,
-                    self._loader,
-                    self._sources,
-                    self._models,
-                    self._load_lazy_members,
-                    self._memory,
-                    self._threads,
+            if self._residency is None:
+                load_context = self._loader.load_context
+                kind = load_context.plugins.get("tritonpy_residency_policies", "lru", "residency policy").load()
+                policy: ResidencyPolicy = kind(
+                    ResidencyContext(
+                        self._memory,
+                        self._table,
+                        self._loader,
+                        self._ensembles,
+                        load_context.metrics,
+                        load_context.timer,
+                        self._threads,
+                        self._load_lazy,
+                        self._models.unload_if_idle,
+                    )
                 )
-                self._report = BudgetReport(self._lazy, self._create_budget(self._lazy))
-                self._loader.load_context.metrics.add_source(self._report.families)
-            return self._lazy
+                self._models.memory = policy.memory
+                self._table.lazy_loader = self._residency = policy
+            return self._residency
 
-    def _create_budget(self, lazy: LazyModelManager) -> MemoryBudget | None:
-        if self._memory.limited:
-            from tritonpy.repository.budget.factory import create_memory_budget
+    def _load_lazy(self, key: str, name: str, override: str | None, deadline: LoadDeadline) -> None:
+        """Load a lazy model, and its members, which are lazy too unless they are requested otherwise.
 
-            self._models.memory = create_memory_budget(self._table, self._loader, self._ensembles, lazy, self._memory)
-        return self._models.memory
+        Raises `InsufficientCapacity` if memory is missing.
+        """
+        errors: Sequence[TritonError] = ()
+        try:
+            found = self._sources.look_up(name).models.get(key)
+            if found is None:
+                raise Unavailable(f"'{key}' is no longer in a model repository")
+            request = LoadRequest(key, name, found, override, as_member=True, deadline=deadline)
+            self._models.load(request, " for a request")
+            errors = self._load_members([key], deadline)
+            self._models.settle_ensemble(key)
+        except TritonError as error:
+            # An ensemble would keep waiting for its members.
+            if not self._table.ready(key):
+                self._models.unload({key: name})
+            capacity_error = next(filter(None, map(_capacity_error, (error, *errors))), None)
+            if capacity_error is None:
+                raise
+            raise type(capacity_error)(capacity_error.message, retry_after_s=capacity_error.retry_after_s) from None
 
     def _unloaded(self, model: LoadedModel) -> None:
-        if self._lazy is not None:
-            self._lazy.record_unload(model)
+        if self._residency is not None:
+            self._residency.unloaded(model)
         self._events.unloaded(model)
-
-    def _load_lazy_members(self, key: str, deadline: LoadDeadline) -> list[TritonError]:
-        """Load the members of a lazy ensemble; those not requested otherwise are lazy, too."""
-        return self._load_members([key], deadline)
 
     def _load_members(self, keys: Iterable[str], deadline: LoadDeadline | None = None) -> list[TritonError]:
         """Load the members of the ensembles among `keys`, recursively; return the errors."""
@@ -375,7 +417,7 @@ class RepositoryManager:
             try:
                 if model is not None:
                     as_member = deadline is not None and key not in self._requested
-                    if as_member or self._lazy is None or self._lazy.models.get(key) is None:
+                    if as_member or self._residency is None or self._residency.fingerprint(key) is None:
                         self._register_lazy(LoadRequest(key, model.listing.name, model), as_member=as_member)
             except TritonError as error:
                 errors.append(error)
@@ -431,6 +473,13 @@ def _check_name(name: str) -> None:
         raise InvalidArgument("Model name cannot be empty. Please enter a valid name to deploy.")
     if "/" in name or any(part in {".", ".."} for part in trimmed.split("\\")):
         raise InvalidArgument(f"invalid model name '{name}', model name must not contain path traversal characters")
+
+
+def _capacity_error(error: TritonError) -> InsufficientCapacity | None:
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, InsufficientCapacity):
+        cause = cause.__cause__
+    return cause
 
 
 def _not_found(name: str, found: Scan) -> TritonError:

@@ -22,6 +22,7 @@ from tritonpy.repository.ensemble_spec import EnsembleSpec
 from tritonpy.repository.load_attempts import LoadAttempt, LoadThreads, ModelLock, unloaded_while_loading
 from tritonpy.repository.load_change import LoadChangeManager, LoadedVersions
 from tritonpy.repository.local import list_model
+from tritonpy.repository.memory_reservation import InsufficientCapacity
 from tritonpy.repository.model_loader import ModelLoader
 from tritonpy.repository.model_table import UNLOADED, ModelTable
 from tritonpy.repository.overrides import write_override
@@ -30,8 +31,8 @@ from tritonpy.repository.sources import FoundModel
 from tritonpy.repository.version_loader import NoVersions, VersionLoader, VersionsFailed
 
 if TYPE_CHECKING:
-    from tritonpy.repository.budget.load_deadline import LoadDeadline
-    from tritonpy.repository.budget.memory_budget import MemoryBudget
+    from tritonpy.repository.memory_reservation import LoadDeadline
+    from tritonpy.repository.residency import MemoryBudget
 
 log = logging.getLogger("tritonpy.repository")
 
@@ -131,7 +132,7 @@ class ModelOperations:
         return self._change_manager.memory
 
     @memory.setter
-    def memory(self, budget: MemoryBudget) -> None:
+    def memory(self, budget: MemoryBudget | None) -> None:
         self._change_manager.memory = budget
 
     def load(self, request: LoadRequest, note: str | Callable[[], str] = "") -> None:
@@ -466,10 +467,6 @@ class ModelOperations:
 
 def _is_capacity_error(error: TritonError) -> bool:
     """Return whether memory was missing, which says nothing about the files and may change soon."""
-    if not isinstance(error.__cause__, Unavailable):
-        return False
-    from tritonpy.repository.budget.capacity_errors import InsufficientCapacity
-
     return isinstance(error.__cause__, InsufficientCapacity)
 
 

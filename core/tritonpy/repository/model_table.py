@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol
 from tritonpy.api.engine import ModelIndex
 from tritonpy.errors import InvalidArgument, NotFound, Unavailable
 from tritonpy.model.loaded_model import LoadedModel
-from tritonpy.types import InferRequest
 
 if TYPE_CHECKING:
+    from tritonpy.types import InferRequest
     from tritonpy_protos.model_config_pb2 import ModelConfig
 
 UNLOADED = "unloaded"
@@ -62,17 +62,17 @@ class Entry:
     failed: bool = False
 
 
-class LazyLoader(Protocol):
-    """Loads lazy models on behalf of the table."""
+class LazyModelLoader(Protocol):
+    """Loads lazy models: the part of `ResidencyPolicy` that the table and its users call."""
 
     def hold(self, request: InferRequest) -> bool:
         """Own `request` until its model is loaded; False if the model is not lazy."""
 
     def start_load(self, name: str) -> None:
-        """Start to load a model."""
+        """Start to load the model `name` without a request for it."""
 
     def handover(self, key: str, models: Mapping[int, LoadedModel]) -> AbstractContextManager[None]:
-        """Pass waiting requests to `models` before others can find them."""
+        """Pass waiting requests to `models`, then run the block, which adds them to the table."""
 
 
 class ModelTable:
@@ -82,7 +82,7 @@ class ModelTable:
     """
 
     def __init__(self) -> None:
-        self.lazy_loader: LazyLoader | None = None
+        self.lazy_loader: LazyModelLoader | None = None
         self._entries: dict[str, Entry] = {}
         self._lock = threading.Lock()
 

@@ -17,7 +17,7 @@ from tritonpy.repository.versions import version_folders, versions_to_load
 from tritonpy_protos.model_config_pb2 import ModelConfig
 
 if TYPE_CHECKING:
-    from tritonpy.repository.budget.reservations import MemoryReservation
+    from tritonpy.repository.memory_reservation import MemoryReservation
 
 
 @dataclass(slots=True)

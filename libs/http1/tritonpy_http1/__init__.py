@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from tritonpy_http1.connection import HttpConnection
 from tritonpy_http1.limits import HttpLimits, LimitSettings
-from tritonpy_http1.server import Acceptor, HttpServer, MakeAcceptor
+from tritonpy_http1.server import ConnectionAcceptor, HttpServer, MakeAcceptor
 
-__all__ = ["Acceptor", "HttpConnection", "HttpLimits", "HttpServer", "LimitSettings", "MakeAcceptor"]
+__all__ = ["ConnectionAcceptor", "HttpConnection", "HttpLimits", "HttpServer", "LimitSettings", "MakeAcceptor"]

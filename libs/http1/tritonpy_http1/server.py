@@ -27,7 +27,7 @@ class _State(ServerState):
     accepting = True  # False: new connections are refused
 
 
-class Acceptor(Protocol):
+class ConnectionAcceptor(Protocol):
     """Accepts the connections of listening sockets on the running event loop."""
 
     def listen(self, sockets: Sequence[socket.socket]) -> None:
@@ -56,7 +56,7 @@ class MakeAcceptor(Protocol):
         handshake_s: float,
         refusal: bytes,
         /,
-    ) -> Acceptor:
+    ) -> ConnectionAcceptor:
         """Return an acceptor whose connections have the protocol objects that `make` returns.
 
         `connections` are the open ones. `refusal` is the response to a connection that cannot be

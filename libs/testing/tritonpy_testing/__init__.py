@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from tritonpy_testing.contracts.rate_limiter import RateLimiterContract
     from tritonpy_testing.contracts.repo_agent import RepoAgentContract
     from tritonpy_testing.contracts.repository import RepositoryContract
+    from tritonpy_testing.contracts.residency import ResidencyPolicyContract
     from tritonpy_testing.contracts.router import RouterContract
     from tritonpy_testing.contracts.runner import RunnerFactoryContract
     from tritonpy_testing.contracts.scheduler import SchedulerContract
@@ -99,6 +100,7 @@ _MODULES = {
     "RateLimiterContract": "contracts.rate_limiter",
     "RepoAgentContract": "contracts.repo_agent",
     "RepositoryContract": "contracts.repository",
+    "ResidencyPolicyContract": "contracts.residency",
     "RouterContract": "contracts.router",
     "RunnerFactoryContract": "contracts.runner",
     "RunningServer": "in_process_server",
@@ -156,6 +158,7 @@ __all__ = [
     "RecordingSink",
     "RepoAgentContract",
     "RepositoryContract",
+    "ResidencyPolicyContract",
     "RouterContract",
     "RunnerFactoryContract",
     "RunningServer",

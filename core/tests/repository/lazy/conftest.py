@@ -48,7 +48,10 @@ def infer(recorder):
 
 def memory_report(server):
     """Return the server's report on memory."""
-    return server._repository.memory()
+    (report,) = (
+        handler for operation, handler in server._repository.operations().items() if operation.name == "memory"
+    )
+    return report(None)
 
 
 def model_report(server, name):

@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from tritonpy.errors import InvalidArgument, TritonError, Unavailable
-from tritonpy.repository.lazy.lazy_model_manager import LazyModelManager
+from tritonpy_residency.policy import LruPolicy
 
 from ...toys.hoard import MIB, memory_config
 from ...toys.serving import ask, config_of, numbers
@@ -96,7 +96,7 @@ def test_a_request_that_arrives_during_an_eviction_prevents_it(
 ):
     add_models(model_repository, "a", "b")
     refused = []
-    evict = LazyModelManager.evict
+    evict = LruPolicy.evict
 
     with serve(memory={"budget": "1MiB"}) as server:
         infer(server, "a")
@@ -112,7 +112,7 @@ def test_a_request_that_arrives_during_an_eviction_prevents_it(
             return evict(self, key)
 
         monkeypatch.setattr(
-            server._repository._models.memory.capacity, "_evict", evict_late.__get__(server._repository._lazy)
+            server._repository._models.memory.capacity, "_evict", evict_late.__get__(server._repository._residency)
         )
         assert infer(server, "b") == 2
         assert refused == [False]
@@ -121,7 +121,7 @@ def test_a_request_that_arrives_during_an_eviction_prevents_it(
 
 
 def test_a_growing_model_causes_evictions_of_idle_models(serve, model_repository, recorder, infer, hoard, monkeypatch):
-    monkeypatch.setattr("tritonpy.repository.budget.memory_monitor.INTERVAL_S", 0.01)
+    monkeypatch.setattr("tritonpy_residency.memory_budget.MONITOR_INTERVAL_S", 0.01)
     monkeypatch.setattr("tritonpy.runners.memory_report.REFRESH_NS", 0)
     add_models(model_repository, "a", "b")
     with serve(memory={"budget": "2MiB"}) as server:

@@ -1,1 +1,0 @@
-"""Lazy models: listed at the start, and loaded by their first request."""
