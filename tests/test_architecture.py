@@ -264,6 +264,25 @@ def test_relative_links_resolve(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_anchors_of_links_exist(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    assert [(to, anchor) for to, anchor in links if anchor not in anchors(page.parent / to if to else page)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_prose_is_wrapped_at_120_columns(page: Path) -> None:
+    prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    lines = [line for line in prose.splitlines() if not line.startswith(("|", "#", "    ")) and "](" not in line]
+    assert [line for line in lines if len(line) > 120] == []
+
+
 def test_every_page_is_reachable_from_the_readme() -> None:
     found, waiting = set[Path](), [ROOT / "README.md"]
     while waiting:
