@@ -1,4 +1,8 @@
-"""tritonpy: an inference server in which every part is a plugin; the names that plugins may use."""
+"""tritonpy: an inference server in which every part is a plugin; the names that plugins may use.
+
+Start at `api` (what plugins implement), `types` (the data) and `server` (how a server is built). Plugins
+import names from here and from the namespaces in `_NAMESPACES`.
+"""
 
 from __future__ import annotations
 

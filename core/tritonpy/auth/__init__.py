@@ -1,6 +1,7 @@
 """Authentication and authorization: authenticators, rights, restricted API categories, forwarded headers.
 
-Plugins import the names below from here. The modules of the package import each other directly.
+Start at `authorizer`. The modules import each other directly and `tritonpy.api`; plugins import the
+names below from here.
 """
 
 from __future__ import annotations

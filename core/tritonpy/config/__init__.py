@@ -1,6 +1,7 @@
 """Model configurations and server.yaml: parsing, completion, normalization, validation and output.
 
-Plugins import the names below from here. The modules of the package import each other directly.
+Start at `model_text` (config.pbtxt) and `server` (server.yaml). The modules import each other directly and
+`types`; plugins import the names below from here.
 """
 
 from __future__ import annotations

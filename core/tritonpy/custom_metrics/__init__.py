@@ -1,4 +1,7 @@
-"""Metrics that models create: one registry for the server, shared by all its models."""
+"""Metrics that models create: one registry for the server, shared by all its models.
+
+Start at `registry`; `handles` has what models hold. The package imports only errors.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Plugins: found by entry points, registered by hooks, imported at their first use."""
+"""Plugins: found by entry points, registered by hooks, imported at their first use.
+
+Start at `manager`; its PACKAGES names the distributions that are not installed. The package may import
+`hookspecs` and `api`.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Model repositories and their agents; loading, unloading and residency of models.
 
-Plugins import the names below from here. The modules of the package import each other directly.
+Start at `manager`, then `load_change` (one reload) and `model_table` (what serves). The modules import each
+other directly, models and runners; plugins import the names below from here.
 """
 
 from __future__ import annotations

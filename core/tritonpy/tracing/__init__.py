@@ -1,6 +1,7 @@
 """Traces: settings, sampling, and the interface of trace sinks.
 
-Plugins import the names below from here. The modules of the package import each other directly.
+Start at `tracing`, which decides what is traced. The modules import each other directly and `api`; plugins
+import the names below from here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Values shared by all parts of the server: tensors, requests, responses, batches and sinks."""
+"""Values shared by all parts of the server: tensors, requests, responses, batches and sinks.
+
+Start at `request` and `tensor`. The package imports only errors and the clock.
+"""
 
 from __future__ import annotations
 

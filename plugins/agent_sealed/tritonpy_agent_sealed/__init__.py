@@ -1,4 +1,8 @@
-"""Encrypted and signed models. Plugin discovery imports this module only."""
+"""Encrypted and signed models.
+
+Start at `agent` (opens a model when it loads) and `command` (`tritonpy seal`).
+Plugin discovery imports this module only.
+"""
 
 from __future__ import annotations
 

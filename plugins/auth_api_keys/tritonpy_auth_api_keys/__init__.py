@@ -1,4 +1,8 @@
-"""API keys. Plugin discovery imports this module only."""
+"""API keys.
+
+Start at `authenticator`; `command` makes keys.
+Plugin discovery imports this module only.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""JSON Web Tokens. Plugin discovery imports this module only, without the cryptography."""
+"""JSON Web Tokens.
+
+Start at `authenticator` and `verifier`.
+Plugin discovery imports this module only, without the cryptography.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""ONNX Runtime backend for tritonpy (backend name `onnxruntime`)."""
+"""ONNX Runtime backend for tritonpy (backend name `onnxruntime`).
+
+Start at `backend`; `shared_model` holds the sessions.
+Only `runtime` imports ONNX Runtime, when the first model loads.
+"""
 
 from __future__ import annotations
 

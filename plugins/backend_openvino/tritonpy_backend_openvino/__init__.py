@@ -1,4 +1,8 @@
-"""OpenVINO backend for tritonpy (backend name `openvino`)."""
+"""OpenVINO backend for tritonpy (backend name `openvino`).
+
+Start at `backend`; `shared_model` holds the compiled models.
+OpenVINO is imported when the first model loads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The backend `python`, which serves Triton's model.py files, and the command `tritonpy debug`."""
+"""The backend `python`, which serves Triton's model.py files, and the command `tritonpy debug`.
+
+Start at `backend`. `worker` runs in a model's interpreter, `in_process` in the server.
+`worker` imports nothing of tritonpy.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The backend `transformer`: transformer models in CTranslate2, with streamed text."""
+"""The backend `transformer`: transformer models in CTranslate2, with streamed text.
+
+Start at `backend`, then `lane` (batches of texts) and `generation`.
+CTranslate2 is imported when the first model loads.
+"""
 
 from __future__ import annotations
 

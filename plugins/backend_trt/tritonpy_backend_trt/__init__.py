@@ -1,4 +1,8 @@
-"""TensorRT backend for tritonpy (backend name `tensorrt`)."""
+"""TensorRT backend for tritonpy (backend name `tensorrt`).
+
+Start at `backend`, then `shared_model` (engines) and `pipeline` (executions in flight).
+TensorRT and CUDA are imported when the first model loads.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Dynamic batching: the scheduler "dynamic" and its default batch policy "preferred"."""
+"""Dynamic batching: the scheduler "dynamic" and its default batch policy "preferred".
+
+Start at `scheduler`, then `request_queue`.
+Decisions are pure functions of queue and time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Sequence batching: the scheduler "sequence"."""
+"""Sequence batching: the scheduler "sequence".
+
+Start at `scheduler`, then `direct`, `oldest` and `iterative`, its strategies.
+Decisions are pure functions of queue and time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A batch policy that keeps a latency target: the policy "slo"."""
+"""A batch policy that keeps a latency target: the policy "slo".
+
+Start at `policy`; `cost` and `wait_tuner` learn from executions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A response cache in the server's memory."""
+"""A response cache in the server's memory.
+
+Start at `cache`; `store` limits the bytes.
+"""
 
 from __future__ import annotations
 

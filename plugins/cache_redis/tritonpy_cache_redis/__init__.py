@@ -1,4 +1,8 @@
-"""A response cache in Redis, shared by servers. Plugin discovery imports this module only."""
+"""A response cache in Redis, shared by servers.
+
+Start at `cache`; `value` is the stored format.
+Plugin discovery imports this module only.
+"""
 
 from __future__ import annotations
 

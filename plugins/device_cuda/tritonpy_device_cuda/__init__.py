@@ -1,4 +1,7 @@
-"""The device `cuda`: NVIDIA GPUs, their memory pools, and CUDA shared memory of clients."""
+"""The device `cuda`: NVIDIA GPUs, their memory pools, and CUDA shared memory of clients.
+
+Start at `device`. Only `cuda_calls` and `nvml` call NVIDIA's libraries.
+"""
 
 from __future__ import annotations
 

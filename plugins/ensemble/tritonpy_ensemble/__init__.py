@@ -1,4 +1,7 @@
-"""Ensembles: models that run other models as steps, connected by tensors."""
+"""Ensembles: models that run other models as steps, connected by tensors.
+
+Start at `scheduler`, then `plan` (what depends on what) and `ensemble_run` (one request).
+"""
 
 from __future__ import annotations
 

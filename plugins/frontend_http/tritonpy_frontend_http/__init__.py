@@ -1,4 +1,7 @@
-"""The HTTP/REST frontend: Triton's protocol on Litestar and uvicorn."""
+"""The HTTP/REST frontend: Triton's protocol on Litestar and uvicorn.
+
+Start at `frontend`, then `protocol` (inference) and `routes` (everything else).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Metrics for Prometheus on a separate port, with Triton's names."""
+"""Metrics for Prometheus on a separate port, with Triton's names.
+
+Start at `frontend` and `collector`.
+"""
 
 from __future__ import annotations
 

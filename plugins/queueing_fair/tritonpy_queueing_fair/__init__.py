@@ -1,4 +1,7 @@
-"""Weighted fair queueing between tenants, with quotas: the sharing "fair"."""
+"""Weighted fair queueing between tenants, with quotas: the sharing "fair".
+
+Start at `fair_sharing` and `fair_queue`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The trace mode `opentelemetry`: spans with Triton's names, sent to a collector."""
+"""The trace mode `opentelemetry`: spans with Triton's names, sent to a collector.
+
+Start at `sink`; `spans` makes the spans.
+"""
 
 from __future__ import annotations
 

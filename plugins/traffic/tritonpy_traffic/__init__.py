@@ -1,4 +1,7 @@
-"""Traffic policy: routes with weights, sticky clients, automatic canaries and shadow copies."""
+"""Traffic policy: routes with weights, sticky clients, automatic canaries and shadow copies.
+
+Start at `router` and `route`; `canary` decides on promotion and rollback.
+"""
 
 from __future__ import annotations
 

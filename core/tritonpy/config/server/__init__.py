@@ -1,4 +1,8 @@
-"""The server's own configuration: server.yaml and the options of plugins."""
+"""The server's own configuration: server.yaml and the options of plugins.
+
+Start at `server_config`; `sections` has the parts, `option_decoder` the options of plugins. The package
+may import `tritonpy.config`.
+"""
 
 from __future__ import annotations
 

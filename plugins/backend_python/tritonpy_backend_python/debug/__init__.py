@@ -1,4 +1,7 @@
-"""The command `tritonpy debug`: runs one model in the main thread, so that a debugger works."""
+"""The command `tritonpy debug`: runs one model in the main thread, so that a debugger works.
+
+Start at `command` and `session`.
+"""
 
 from __future__ import annotations
 

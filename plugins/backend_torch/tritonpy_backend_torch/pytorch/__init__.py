@@ -1,4 +1,7 @@
-"""All code that imports PyTorch; import it through `runtime.import_pytorch()`."""
+"""All code that imports PyTorch; import it through `runtime.import_pytorch()`.
+
+Start at `instance` and `shared_model`.
+"""
 
 from __future__ import annotations
 

@@ -1,3 +1,6 @@
-"""Measured values: histograms, snapshots, stability, and the server's statistics."""
+"""Measured values: histograms, snapshots, stability, and the server's statistics.
+
+Start at `snapshot`.
+"""
 
 from __future__ import annotations

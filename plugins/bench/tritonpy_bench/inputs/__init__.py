@@ -1,3 +1,6 @@
-"""Input tensors of requests: generated, or read from files."""
+"""Input tensors of requests: generated, or read from files.
+
+Start at `corpus`.
+"""
 
 from __future__ import annotations

@@ -1,3 +1,6 @@
-"""Load generation: closed and open loops, arrival times, and sequences."""
+"""Load generation: closed and open loops, arrival times, and sequences.
+
+Start at `closed_loop` and `open_loop`.
+"""
 
 from __future__ import annotations
