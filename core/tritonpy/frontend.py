@@ -8,7 +8,7 @@ from tritonpy.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from tritonpy.api.engine import ModelMetadata, Operation, OperationCall, ServerMetadata, TensorMetadata
-    from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend, FrontendContext, Transport
+    from tritonpy.api.frontend import Claim, ClaimedAddress, Frontend, FrontendContext, SharedPort, Transport
     from tritonpy.api.frontend_host import FrontendHost, FrontendHostContext
     from tritonpy.api.operation import OperationGroup, OperationHandler
     from tritonpy.api.router import Router, RouterContext
@@ -87,6 +87,7 @@ __all__ = [
     "Router",
     "RouterContext",
     "ServerMetadata",
+    "SharedPort",
     "Sink",
     "StreamSink",
     "SystemRegion",
@@ -114,7 +115,7 @@ __getattr__ = lazy_names(
     __name__,
     {
         "tritonpy.api.engine": ("ModelMetadata", "ServerMetadata", "TensorMetadata", "Operation", "OperationCall"),
-        "tritonpy.api.frontend": ("Claim", "ClaimedAddress", "Frontend", "FrontendContext", "Transport"),
+        "tritonpy.api.frontend": ("Claim", "ClaimedAddress", "Frontend", "FrontendContext", "Transport", "SharedPort"),
         "tritonpy.api.frontend_host": ("FrontendHost", "FrontendHostContext"),
         "tritonpy.api.operation": ("OperationGroup", "OperationHandler"),
         "tritonpy.api.router": ("Router", "RouterContext"),

@@ -95,6 +95,62 @@ class TestSilentLine(FrontendContract):
     plugin_class = Line
 
 
+class SharedLine(Line):
+    """Also serves connections of a shared port."""
+
+    protocols = ("line",)
+
+    async def start(self, engine):
+        if self.context.single_port is None:
+            await super().start(engine)
+        else:
+            self.engine = engine
+            self.sink = LoopSink(asyncio.get_running_loop(), lambda request, response: request.tag.set_result(response))
+
+    def accept(self, accepted):
+        async def serve():
+            await self.serve(*await asyncio.open_connection(sock=accepted))
+
+        self.serving_task = asyncio.get_running_loop().create_task(serve())
+
+    async def stop(self):
+        await super().stop()
+        for writer in self.writers:
+            writer.close()
+
+    def address(self):
+        return self.context.single_port.address if self.context.single_port is not None else super().address()
+
+
+class TestSharedLine(LineContract):
+    plugin_class = SharedLine
+
+
+class Deaf(SharedLine):
+    def accept(self, accepted):
+        accepted.close()
+
+
+class Misplaced(SharedLine):
+    def address(self):
+        return Line.address(self)
+
+
+def test_connections_of_a_shared_port_are_checked_if_there_are_protocols(tests):
+    assert tests(TestSharedLine) - tests(TestLine) == {"test_connections_of_a_shared_port_are_served"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"), [(Deaf, "could not convert|[Cc]onnection"), (Misplaced, "that of the shared port")]
+)
+def test_a_frontend_that_ignores_a_shared_port_fails(kind, message):
+    class Contract(LineContract):
+        plugin_class = kind
+
+    with pytest.raises(Exception, match=message):
+        Contract().test_connections_of_a_shared_port_are_served()
+
+
 def test_requests_are_checked_if_call_is_overridden(tests):
     assert tests(LineContract) - tests(TestSilentLine) == {
         "test_a_request_is_answered",

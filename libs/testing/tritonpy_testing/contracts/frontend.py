@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from tritonpy import Engine, StartupError
 from tritonpy.config import decode_options
-from tritonpy.frontend import Frontend, FrontendContext
+from tritonpy.frontend import Frontend, FrontendContext, SharedPort
 from tritonpy_testing.contracts.optional import given, only_if
 from tritonpy_testing.contracts.plugin import PluginContract
 from tritonpy_testing.recording_sink import WAIT_S
@@ -22,12 +22,32 @@ HOST = "127.0.0.1"
 OBSERVATION_S = 0.1  # observation time for events that must not happen
 
 
+class _OpenPort:
+    """A shared port: its connections are passed to one frontend."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server((HOST, 0))
+        self._socket.setblocking(False)
+        self.address = f"{HOST}:{self._socket.getsockname()[1]}"
+
+    async def pass_on(self, frontend: Frontend) -> None:
+        with self._socket:
+            while True:
+                accepted, _ = await asyncio.get_running_loop().sock_accept(self._socket)
+                frontend.accept(accepted)
+
+
+def _shares_a_port(contract: Any) -> bool:
+    return given("call")(contract) and bool(getattr(getattr(contract, "plugin_class", None), "protocols", ()))
+
+
 class FrontendContract(PluginContract):
     """The contract of `Frontend`.
 
     Set `plugin_class`; override `call` if the frontend serves inferences.
 
-    With `call`, responses and draining are checked, too. The tests set the option named by
+    With `call`, responses and draining are checked, too, and connections of a shared port if the
+    frontend has `protocols`. The tests set the option named by
     `port_option`. The frontend must choose a free port for 0 and return it in `address`.
     """
 
@@ -42,10 +62,11 @@ class FrontendContract(PluginContract):
         """
         raise NotImplementedError
 
-    def make(self, port: int = 0) -> Frontend:
-        """Return a new frontend for `port`."""
+    def make(self, port: int = 0, shared: SharedPort | None = None) -> Frontend:
+        """Return a new frontend for `port`, or for connections of a `shared` port."""
         options = decode_options(self.plugin_class.Options, {**self.options, self.port_option: port}, "options")
-        frontend = self.plugin_class(options, FrontendContext(HOST, logging.getLogger("tritonpy_testing")))
+        context = FrontendContext(HOST, logging.getLogger("tritonpy_testing"), single_port=shared)
+        frontend = self.plugin_class(options, context)
         assert isinstance(frontend, Frontend)
         return frontend
 
@@ -160,6 +181,22 @@ class FrontendContract(PluginContract):
                 except Exception:
                     return
                 raise AssertionError("a request was served after drain()")
+
+        _run(scenario)
+
+    @only_if(_shares_a_port)
+    def test_connections_of_a_shared_port_are_served(self) -> None:
+        async def scenario(engine: ToyEngine) -> None:
+            port = _OpenPort()
+            frontend = self.make(shared=port)
+            passing = asyncio.create_task(port.pass_on(frontend))
+            try:
+                await frontend.start(engine)
+                assert frontend.address() == port.address, "address() must be that of the shared port"
+                await asyncio.to_thread(self.call, port.address)
+            finally:
+                passing.cancel()
+                await asyncio.wait_for(frontend.stop(), WAIT_S)
 
         _run(scenario)
 
