@@ -100,6 +100,10 @@ class SharedLine(Line):
 
     protocols = ("line",)
 
+    def __init__(self, options, context):
+        super().__init__(options, context)
+        self.serving_tasks = []
+
     async def start(self, engine):
         if self.context.single_port is None:
             await super().start(engine)
@@ -111,12 +115,14 @@ class SharedLine(Line):
         async def serve():
             await self.serve(*await asyncio.open_connection(sock=accepted))
 
-        self.serving_task = asyncio.get_running_loop().create_task(serve())
+        self.serving_tasks.append(asyncio.get_running_loop().create_task(serve()))
 
     async def stop(self):
         await super().stop()
-        for writer in self.writers:
+        for writer in list(self.writers):
             writer.close()
+            await writer.wait_closed()
+        await asyncio.gather(*self.serving_tasks)
 
     def address(self):
         return self.context.single_port.address if self.context.single_port is not None else super().address()

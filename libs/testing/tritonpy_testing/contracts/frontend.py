@@ -25,16 +25,15 @@ OBSERVATION_S = 0.1  # observation time for events that must not happen
 class _OpenPort:
     """A shared port: its connections are passed to one frontend."""
 
-    def __init__(self) -> None:
-        self._socket = socket.create_server((HOST, 0))
-        self._socket.setblocking(False)
-        self.address = f"{HOST}:{self._socket.getsockname()[1]}"
+    def __init__(self, listening: socket.socket) -> None:
+        listening.setblocking(False)
+        self._socket = listening
+        self.address = f"{HOST}:{listening.getsockname()[1]}"
 
-    async def pass_on(self, frontend: Frontend) -> None:
-        with self._socket:
-            while True:
-                accepted, _ = await asyncio.get_running_loop().sock_accept(self._socket)
-                frontend.accept(accepted)
+    async def forward(self, frontend: Frontend) -> None:
+        while True:
+            accepted, _ = await asyncio.get_running_loop().sock_accept(self._socket)
+            frontend.accept(accepted)
 
 
 def _shares_a_port(contract: Any) -> bool:
@@ -187,16 +186,17 @@ class FrontendContract(PluginContract):
     @only_if(_shares_a_port)
     def test_connections_of_a_shared_port_are_served(self) -> None:
         async def scenario(engine: ToyEngine) -> None:
-            port = _OpenPort()
-            frontend = self.make(shared=port)
-            passing = asyncio.create_task(port.pass_on(frontend))
-            try:
-                await frontend.start(engine)
-                assert frontend.address() == port.address, "address() must be that of the shared port"
-                await asyncio.to_thread(self.call, port.address)
-            finally:
-                passing.cancel()
-                await asyncio.wait_for(frontend.stop(), WAIT_S)
+            with socket.create_server((HOST, 0)) as listening:
+                port = _OpenPort(listening)
+                frontend = self.make(shared=port)
+                forwarding = asyncio.create_task(port.forward(frontend))
+                try:
+                    await frontend.start(engine)
+                    assert frontend.address() == port.address, "address() must be that of the shared port"
+                    await asyncio.to_thread(self.call, port.address)
+                finally:
+                    forwarding.cancel()
+                    await asyncio.wait_for(frontend.stop(), WAIT_S)
 
         _run(scenario)
 
