@@ -122,7 +122,7 @@ TIERS = {
 
 
 # What the plain test command runs of the suites that take longest, by seeds that are printed.
-SHARES = {"TRITONPY_CONFORMANCE_SHARE": "0.2", "TRITONPY_SUITE_SHARE": "0.4"}
+SHARES = {"TRITONPY_CONFORMANCE_SHARE": "0.12", "TRITONPY_SUITE_SHARE": "0.3"}
 SEEDS = ("TRITONPY_CONFORMANCE_SEED", "TRITONPY_SUITE_SEED")
 
 
