@@ -86,9 +86,13 @@ def default_packages() -> list[str]:
     return ["protos", "core", *(each for project in projects if (each := str(project.relative_to(ROOT))) not in large)]
 
 
+# Packages of the default environment whose tests take long enough for a tier of their own.
+_SEPARATE = ("core", "plugins/backend_python")
+
 # Tiers start in this order: long ones first, so that parallel runs end together.
 TIERS = {
-    "packages": Tier(tuple(f"{folder}/tests" for folder in default_packages() if folder != "core")),
+    "packages": Tier(tuple(f"{folder}/tests" for folder in default_packages() if folder not in _SEPARATE)),
+    "python": Tier(("plugins/backend_python/tests",)),
     "servers": Tier(("tests",), ("--ignore=tests/conformance", "--ignore=tests/frameworks")),
     "core": Tier(("core/tests",)),
     "conformance": Tier(("tests/conformance",)),
